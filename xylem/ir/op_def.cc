@@ -1,0 +1,169 @@
+#include "xylem/ir/op_def.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "xylem/ir/ops/families.h"
+
+namespace xylem::ir {
+namespace {
+
+struct Table {
+  std::vector<const OpDef*> ops;
+  std::unordered_map<std::string_view, const OpDef*> by_name;
+  std::unordered_map<const OpDef*, int> ids;
+
+  Table() : ops(ops::all_ops()) {
+    for (const OpDef* d : ops) {
+      XYLEM_CHECK(by_name.emplace(d->name, d).second, d->name);
+      ids.emplace(d, static_cast<int>(ids.size()));
+    }
+  }
+};
+
+const Table& table() {
+  static const Table* t = new Table;
+  return *t;
+}
+
+const char* kind_name(AttrKind k) {
+  static constexpr const char* kNames[] = {"unit",  "bool",    "integer",   "float", "string",
+                                           "list of integers", "array", "dtype", "type",
+                                           "enumeration", "symbol", "list", "dictionary", "any"};
+  return kNames[static_cast<int>(k)];
+}
+
+bool has_kind(const Attr& a, AttrKind k) {
+  switch (k) {
+    case AttrKind::kUnit: return a.is_unit() || a.get<bool>();
+    case AttrKind::kBool: return a.get<bool>() || a.is_unit();
+    case AttrKind::kInt: return a.get<std::int64_t>() || a.get<ScalarAttr>();
+    case AttrKind::kFloat: return a.get<double>() || a.get<ScalarAttr>();
+    case AttrKind::kString: return a.get<std::string>() != nullptr;
+    case AttrKind::kDims: return a.get<Dims>() != nullptr;
+    case AttrKind::kArray: return a.get<HostArray>() != nullptr;
+    case AttrKind::kDType: return a.get<DType>() != nullptr;
+    case AttrKind::kType: return a.get<Type>() != nullptr;
+    case AttrKind::kEnum: return a.get<EnumAttr>() != nullptr;
+    case AttrKind::kSymbol: return a.get<SymbolAttr>() != nullptr;
+    case AttrKind::kList: return a.list() != nullptr;
+    case AttrKind::kDict: return a.dict() != nullptr;
+    case AttrKind::kAny: return true;
+  }
+  return false;
+}
+
+bool is_member(std::string_view members, std::string_view value) {
+  while (!members.empty()) {
+    std::size_t blank = members.find(' ');
+    if (members.substr(0, blank) == value) return true;
+    if (blank == std::string_view::npos) break;
+    members.remove_prefix(blank + 1);
+  }
+  return false;
+}
+
+DimMap pointwise_map(const OpCall& call, std::span<const Type> results) {
+  DimMap m;
+  const Dims& dims = results.empty() ? call.operands[0].dims() : results[0].dims();
+  Dims identity;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    m.factors.push_back({DimMap::FactorKind::kParallel, dims[i]});
+    identity.push_back(static_cast<std::int64_t>(i));
+  }
+  // A scalar operand of a pointwise op (select's predicate, clamp's bounds) has no dimensions.
+  for (const Type& t : call.operands)
+    m.operands.push_back(t.dims().size() == dims.size() ? identity : Dims{});
+  for (std::size_t i = 0; i < results.size(); ++i) m.results.push_back(identity);
+  return m;
+}
+
+DimMap opaque_map(const OpCall& call, std::span<const Type> results) {
+  DimMap m;
+  auto add = [&](const Type& t) {
+    Dims d;
+    for (std::int64_t size : t.dims()) {
+      d.push_back(static_cast<std::int64_t>(m.factors.size()));
+      m.factors.push_back({DimMap::FactorKind::kOpaque, size});
+    }
+    return d;
+  };
+  for (const Type& t : call.operands) m.operands.push_back(add(t));
+  for (const Type& t : results) m.results.push_back(add(t));
+  return m;
+}
+
+}  // namespace
+
+void OpCall::fail(std::string_view label, std::string_view expected, std::string_view given,
+                  std::string_view advice) const {
+  throw ConstraintError(std::string(label), ErrorParts{def.name, expected, given, advice},
+                        loc.source);
+}
+
+const AttrDef* OpDef::find_attr(std::string_view attr) const {
+  for (const AttrDef& a : attrs)
+    if (a.name == attr) return &a;
+  return nullptr;
+}
+
+int OpDef::id() const {
+  auto it = table().ids.find(this);
+  XYLEM_CHECK(it != table().ids.end(), name);
+  return it->second;
+}
+
+std::span<const OpDef* const> op_table() { return table().ops; }
+
+const OpDef* find_op(std::string_view name) {
+  auto it = table().by_name.find(name);
+  return it == table().by_name.end() ? nullptr : it->second;
+}
+
+std::vector<Type> infer_types(const OpCall& call) {
+  const OpDef& def = call.def;
+  int n = static_cast<int>(call.operands.size());
+  if (n < def.min_operands || (def.max_operands >= 0 && n > def.max_operands)) {
+    std::string want = def.max_operands < 0 ? fmt::format("at least {}", def.min_operands)
+                       : def.min_operands == def.max_operands
+                           ? fmt::format("{}", def.min_operands)
+                           : fmt::format("{} to {}", def.min_operands, def.max_operands);
+    throw UserError(ErrorParts{def.name, fmt::format("takes {} operands", want),
+                               fmt::format("{} were given", n), "Pass the operands it needs"},
+                    call.loc.source);
+  }
+  if (def.num_regions >= 0 && static_cast<int>(call.regions.size()) != def.num_regions) {
+    throw UserError(ErrorParts{def.name, fmt::format("takes {} regions", def.num_regions),
+                               fmt::format("{} were given", call.regions.size()),
+                               "Give one graph for each region"},
+                    call.loc.source);
+  }
+  for (const AttrDef& a : def.attrs) {
+    const Attr* v = call.attrs.find(a.name);
+    if (!v) {
+      if (!a.required) continue;
+      throw UserError(
+          ErrorParts{def.name, fmt::format("attribute '{}' is required", a.name), "it is absent",
+                     fmt::format("Add '{}' ({})", a.name, kind_name(a.kind))},
+          call.loc.source);
+    }
+    const EnumAttr* e = v->get<EnumAttr>();
+    if (!has_kind(*v, a.kind) || (e && !a.members.empty() && !is_member(a.members, e->value))) {
+      std::string want = a.members.empty() ? std::string(kind_name(a.kind))
+                                           : fmt::format("one of {}", a.members);
+      throw UserError(ErrorParts{def.name, fmt::format("attribute '{}' is {}", a.name, want),
+                                 fmt::format("it is {}", v->to_string()),
+                                 "Give a value of that kind"},
+                      call.loc.source);
+    }
+  }
+  return def.shape(call);
+}
+
+DimMap dimension_map(const OpCall& call, std::span<const Type> results) {
+  if (call.def.dims) return call.def.dims(call, results);
+  return call.def.is(kPointwise) ? pointwise_map(call, results) : opaque_map(call, results);
+}
+
+}  // namespace xylem::ir

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "xylem/ir/graph.h"
+
+namespace xylem::ir {
+
+// Native text. Every op, attribute, type and region has one uniform form; printing and reading
+// give an equal graph. `locations` adds `loc("file":line)` to ops.
+std::string print(const Graph& graph, bool locations = false);
+std::string print(const Module& module, bool locations = false);
+// Throws UserError "FILE:LINE:COL: error: …".
+GraphPtr parse_graph(std::string_view text, std::string_view file = "<text>");
+Module parse_module(std::string_view text, std::string_view file = "<text>");
+
+// StableHLO text, as the real parser accepts it. The module must hold no xylem.* ops (legalise
+// first). Regions' captures become uses of outer values on writing and are made explicit on
+// reading.
+std::string print_stablehlo(const Module& module);
+Module parse_stablehlo(std::string_view text, std::string_view file = "<text>");
+
+// Canonical bytes of a graph without locations and names: equal for structurally equal graphs.
+// Used as key and to hand programs to the code generator.
+std::string encode(const Graph& graph);
+// Throws UserError on damaged bytes.
+GraphPtr decode(std::string_view bytes);
+
+}  // namespace xylem::ir
