@@ -21,6 +21,8 @@ if(targets)
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   install(EXPORT xylem_targets FILE xylem-targets.cmake NAMESPACE xylem:: DESTINATION "${config_dir}")
 endif()
+list(REMOVE_ITEM names cli)
+list(JOIN names " " XYLEM_COMPONENT_NAMES)
 configure_package_config_file(cmake/xylem-config.cmake.in "${PROJECT_BINARY_DIR}/generated/xylem-config.cmake"
   INSTALL_DESTINATION "${config_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/generated/xylem-config-version.cmake"

@@ -32,12 +32,12 @@ def main():
     for name, marker, make in PARTS:
         path = ROOT / name
         text = path.read_text(encoding="utf-8")
-        begin, end = f"<!-- {marker}: made by ./x docs -->\n", f"\n<!-- {marker} ends -->"
+        begin, end = f"<!-- {marker}: made by ./x docs -->\n", f"<!-- {marker} ends -->"
         if text.count(begin) != 1 or text.count(end) != 1:
             sys.exit(f"docs: {name} lacks the markers of '{marker}'")
         head, rest = text.split(begin)
         tail = rest.split(end)[1]
-        wanted = head + begin + make() + end + tail
+        wanted = head + begin + make() + "\n" + end + tail
         if wanted != text:
             stale.append(f"{name} ({marker})")
             if not check:

@@ -10,6 +10,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -28,13 +29,43 @@ class Suite:
         self.speed, self.kind, self.name, self.target, self.path = line.rstrip("\n").split("\t")
 
 
-class Outcome:
-    def __init__(self, suite):
+class Job:
+    """One process to start: a suite, or one of the shards of a long one, in one build and environment."""
+
+    def __init__(self, suite, build_dir, preset, pattern=None, text=None, env=None, shard=0, shards=1, line=None):
         self.suite = suite
+        self.build_dir = build_dir
+        self.preset = preset
+        self.pattern = pattern  # GoogleTest filter, from tools/soak.txt
+        self.text = text        # what the user asked for
+        self.env = env or {}
+        self.shard = shard
+        self.shards = shards
+        self.line = line        # of tools/soak.txt
+
+    @property
+    def name(self):
+        name = self.suite.name
+        if self.preset != "release":
+            name += f" [{self.preset}]"
+        if self.env:
+            name += " [" + " ".join(f"{k}={v}" for k, v in self.env.items()) + "]"
+        if self.shards > 1:
+            name += f" ({self.shard + 1}/{self.shards})"
+        return name
+
+    @property
+    def key(self):
+        return f"{self.preset} {self.suite.name} {' '.join(self.env)}".strip()
+
+
+class Outcome:
+    def __init__(self, job):
+        self.job = job
         self.passed = 0
         self.failed = []   # (test, message)
         self.skipped = []  # (test, reason), hardware only
-        self.filtered = 0  # tests that the filter left out
+        self.times = []    # (seconds, test)
         self.seconds = 0.0
         self.output = ""
 
@@ -64,11 +95,48 @@ def choose(suites, speeds, text):
     return suites, text
 
 
-def environment(build_dir, preset, scratch):
+def soak_lines():
+    """(line, preset, suites, pattern, environment) of each line of tools/soak.txt."""
+    for line in (ROOT / "tools" / "soak.txt").read_text().splitlines():
+        words = line.split("#")[0].split()
+        if words:
+            yield " ".join(words), words[0], words[1].split(","), words[2], dict(w.split("=", 1) for w in words[3:])
+
+
+def soak_jobs(build_dirs, text):
+    jobs = []
+    for line, preset, names, pattern, env in soak_lines():
+        suites = read_suites(build_dirs[preset])
+        if names == ["@soak"]:
+            chosen = [s for s in suites if s.speed == "soak"]
+        else:
+            chosen = [s for s in suites if s.speed == "fast" and s.name in names]
+        chosen = [s for s in chosen if not text or text in s.name]
+        pattern = None if pattern == "*" else pattern
+        jobs += [Job(s, build_dirs[preset], preset, pattern, None, env, line=line) for s in chosen]
+    return jobs
+
+
+def with_shards(jobs, times):
+    """Longest first, as far as the last run knows, and a long GoogleTest suite cut in two, so that both cores end together."""
+    cut = []
+    for job in jobs:
+        if job.suite.kind == "gtest" and times.get(job.key, 0) > 15 and not job.text:
+            for shard in range(2):
+                cut.append(Job(job.suite, job.build_dir, job.preset, job.pattern, job.text, job.env, shard, 2, job.line))
+        else:
+            cut.append(job)
+    return sorted(cut, key=lambda job: -times.get(job.key, 1.0))
+
+
+def environment(job, scratch):
     env = dict(os.environ)
-    env["XYLEM_BUILD_DIR"] = str(build_dir)
+    env["XYLEM_BUILD_DIR"] = str(job.build_dir)
     env["XYLEM_SOURCE_DIR"] = str(ROOT)
-    env["XYLEM_PRESET"] = preset
+    env["XYLEM_PRESET"] = job.preset
+    if job.shards > 1:
+        env["GTEST_SHARD_INDEX"] = str(job.shard)
+        env["GTEST_TOTAL_SHARDS"] = str(job.shards)
     env["TMPDIR"] = str(scratch)
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests" / "support"), env.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     env["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -78,6 +146,7 @@ def environment(build_dir, preset, scratch):
     env["ASAN_OPTIONS"] = ":".join(filter(None, [asan, env.get("ASAN_OPTIONS")]))
     env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
     env.setdefault("TSAN_OPTIONS", "halt_on_error=0:second_deadlock_stack=1")
+    env.update(job.env)
     return env
 
 
@@ -129,6 +198,7 @@ def read_gtest(outcome, report):
             if case.get("result") == "suppressed" and "DISABLED_" in name:
                 outcome.failed.append((name, "disabled"))
             continue
+        outcome.times.append((float(case.get("time") or 0), name))
         failures = case.findall("failure")
         skips = case.findall("skipped")
         if failures:
@@ -143,6 +213,7 @@ def read_gtest(outcome, report):
 def read_junit(outcome, report):
     for case in ElementTree.parse(report).iter("testcase"):
         name = f"{case.get('classname', '')}.{case.get('name', '')}"
+        outcome.times.append((float(case.get("time") or 0), name))
         problems = [child for child in case if child.tag in ("failure", "error")]
         skips = [child for child in case if child.tag == "skipped"]
         if problems:
@@ -153,16 +224,21 @@ def read_junit(outcome, report):
             outcome.passed += 1
 
 
-def run_suite(suite, build_dir, env, text, scratch):
-    outcome = Outcome(suite)
+def run_job(job, scratch):
+    suite, text = job.suite, job.text
+    outcome = Outcome(job)
     timeout = int(os.environ.get("XYLEM_TEST_TIMEOUT", TIMEOUT_SECONDS[suite.speed]))
-    report = pathlib.Path(tempfile.mkdtemp(dir=scratch)) / "report"
+    if job.preset in ("asan", "tsan"):
+        timeout *= 10
+    folder = pathlib.Path(tempfile.mkdtemp(dir=scratch))
+    report = folder / "report"
+    env = environment(job, folder)
     if suite.kind == "gtest":
-        command = [str(build_dir / suite.path), f"--gtest_output=xml:{report}", "--gtest_color=no"]
-        if text:
-            command.append(f"--gtest_filter=*{text}*")
+        command = [str(job.build_dir / suite.path), f"--gtest_output=xml:{report}", "--gtest_color=no"]
+        if text or job.pattern:
+            command.append(f"--gtest_filter={job.pattern or '*' + text + '*'}")
     elif suite.kind == "program":
-        command = [str(build_dir / suite.path)]
+        command = [str(job.build_dir / suite.path)]
         if text and text not in suite.name:
             return outcome
     elif suite.kind == "unittest":
@@ -174,7 +250,7 @@ def run_suite(suite, build_dir, env, text, scratch):
         command = [str(python), "-m", "pytest", "-q", "-rN", "-p", "no:cacheprovider", f"--junitxml={report}",
                    "--rootdir", str(ROOT / "tests"), suite.path]
         if text:
-            command += ["-k", text]
+            command += ["-k", " and ".join(re.findall(r"\w+", text))]
     if not pathlib.Path(command[0]).exists():
         outcome.failed.append((suite.name, f"{command[0]} does not exist"))
         return outcome
@@ -201,61 +277,38 @@ def run_suite(suite, build_dir, env, text, scratch):
     except (OSError, ValueError, KeyError, ElementTree.ParseError):
         pass  # The status below says it.
     nothing_selected = suite.kind == "pytest" and status == 5 and text
+    may_be_empty = text or job.pattern or job.shards > 1
     if status != 0 and not outcome.failed and not nothing_selected:
         outcome.failed.append((suite.name, describe(status, timeout) + "\n" + outcome.output[-8000:]))
-    if outcome.passed + len(outcome.failed) + len(outcome.skipped) == 0 and not text:
+    if outcome.passed + len(outcome.failed) + len(outcome.skipped) == 0 and not may_be_empty:
         outcome.failed.append((suite.name, "the suite collected no test"))
     return outcome
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build-dir", required=True, type=pathlib.Path)
-    parser.add_argument("--preset", default="release")
-    parser.add_argument("--speeds", default="fast")
-    parser.add_argument("--filter")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--targets", action="store_true", help="print the build targets that the chosen suites need")
-    options = parser.parse_args()
-    build_dir = options.build_dir.resolve()
-    suites, text = choose(read_suites(build_dir), options.speeds.split(), options.filter)
+def report_line(outcome, position, total):
+    parts = [f"{outcome.passed} passed"]
+    if outcome.failed:
+        parts.append(f"{len(outcome.failed)} FAILED")
+    if outcome.skipped:
+        parts.append(f"{len(outcome.skipped)} skipped")
+    print(f"[{position:{len(str(total))}}/{total}] {outcome.job.name:28} {', '.join(parts)}  {outcome.seconds:.1f} s",
+          flush=True)
+    for test, message in outcome.failed:
+        body = "\n".join("    " + line for line in message.rstrip().splitlines())
+        print(f"  FAILED {test}\n{body}", flush=True)
 
-    if options.list:
-        for suite in suites:
-            print(f"{suite.speed:7} {suite.kind:9} {suite.name}")
-        return 0
-    if options.targets:
-        # Python suites use what the build makes, so they need all of it; a filter that matched names wants no more than those.
-        if text or not options.filter or any(s.target == "-" for s in suites):
-            print("all")
-        else:
-            print(" ".join(s.target for s in suites))
-        return 0
 
+def run_jobs(jobs):
     outcomes = []
-    begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="xylem-test-") as scratch:
-        env = environment(build_dir, options.preset, scratch)
         with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
             try:
-                futures = [pool.submit(run_suite, s, build_dir, env, text, scratch) for s in suites]
+                futures = [pool.submit(run_job, job, scratch) for job in jobs]
                 for done in concurrent.futures.as_completed(futures):
                     outcome = done.result()
                     outcomes.append(outcome)
-                    ran = outcome.passed + len(outcome.failed) + len(outcome.skipped)
-                    if text and ran == 0:
-                        continue
-                    parts = [f"{outcome.passed} passed"]
-                    if outcome.failed:
-                        parts.append(f"{len(outcome.failed)} FAILED")
-                    if outcome.skipped:
-                        parts.append(f"{len(outcome.skipped)} skipped")
-                    width = len(str(len(suites)))
-                    print(f"[{len(outcomes):{width}}/{len(suites)}] {outcome.suite.name:28} {', '.join(parts)}"
-                          f"  {outcome.seconds:.1f} s", flush=True)
-                    for test, message in outcome.failed:
-                        body = "\n".join("    " + line for line in message.rstrip().splitlines())
-                        print(f"  FAILED {test}\n{body}", flush=True)
+                    if not outcome.job.text or outcome.passed or outcome.failed or outcome.skipped:
+                        report_line(outcome, len(outcomes), len(jobs))
             except KeyboardInterrupt:
                 with running_lock:
                     for process in running:
@@ -265,14 +318,76 @@ def main():
                             pass
                 pool.shutdown(cancel_futures=True)
                 raise
+    return outcomes
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build-dir", required=True, type=pathlib.Path)
+    parser.add_argument("--preset", default="release")
+    parser.add_argument("--speeds", default="fast", help="words of: fast slow parity soak")
+    parser.add_argument("--filter")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--targets", action="store_true", help="print the build targets that the chosen suites need")
+    parser.add_argument("--soak-builds", action="store_true", help="print preset and targets of each build that soak needs")
+    options = parser.parse_args()
+    build_dir = options.build_dir.resolve()
+
+    if options.soak_builds:
+        wanted = {}
+        for _, preset, names, _, _ in soak_lines():
+            wanted.setdefault(preset, set()).update(names)
+        for preset, names in wanted.items():
+            print(preset, " ".join(sorted(f"xylem_{n}_tests" for n in names - {"@soak"} if preset != "release")))
+        return 0
+
+    if options.speeds == "soak":
+        dirs = {p: build_dir if p == "release" else build_dir / p for p in ("release", "dev", "asan", "tsan", "clang")}
+        text, jobs = None, soak_jobs(dirs, options.filter)
+        suites = [job.suite for job in jobs]
+    else:
+        suites, text = choose(read_suites(build_dir), options.speeds.split(), options.filter)
+        jobs = [Job(s, build_dir, options.preset, None, text) for s in suites]
+
+    if options.list:
+        for job in jobs:
+            print(f"{job.suite.speed:7} {job.suite.kind:9} {job.name}")
+        return 0
+    if options.targets:
+        # Python suites use what the build makes, so they need all of it; a filter that matched suites wants only those.
+        if text or not options.filter or any(s.target == "-" for s in suites):
+            print("all")
+        else:
+            print(" ".join(s.target for s in suites))
+        return 0
+
+    begin = time.monotonic()
+    times_file = build_dir / "test-times.json"
+    try:
+        times = json.loads(times_file.read_text())
+    except (OSError, ValueError):
+        times = {}
+    outcomes = run_jobs(with_shards(jobs, times))
+    if not text:
+        for key in {o.job.key for o in outcomes}:
+            times[key] = round(sum(o.seconds for o in outcomes if o.job.key == key), 1)
+        try:
+            times_file.write_text(json.dumps(times, indent=0, sort_keys=True))
+        except OSError:
+            pass  # It only helps the next run to be quick.
 
     passed = sum(o.passed for o in outcomes)
     failed = sum(len(o.failed) for o in outcomes)
+    if options.speeds == "soak" and not options.filter:
+        ran = {o.job.line for o in outcomes if o.passed or o.failed or o.skipped}
+        for line in [line for line, *_ in soak_lines() if line not in ran]:
+            print(f"  FAILED tools/soak.txt: this line runs no test: {line}")
+            failed += 1
     skipped = sum(len(o.skipped) for o in outcomes)
     if passed + failed + skipped == 0:
         print(f"no test matches '{options.filter}'" if options.filter else "there are no such suites")
         failed = 1
-    again = [(o.suite.name, test) for o in outcomes for test, _ in o.failed]
+    again = [(o.job.name, test) for o in outcomes for test, _ in o.failed]
     if len(outcomes) > 1 and again:
         print("failed:")
         for name, test in again:
@@ -280,6 +395,9 @@ def main():
     for outcome in outcomes:
         for test, reason in outcome.skipped:
             print(f"  skipped {test}: {reason}")
+    slowest = sorted((t for o in outcomes for t in o.times if t[0] >= 2), reverse=True)[:5]
+    if slowest:
+        print("slowest: " + ", ".join(f"{test} {seconds:.1f} s" for seconds, test in slowest))
     print(f"{time.monotonic() - begin:.1f} s")
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0
