@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "xylem/ir/text/element_text.h"
+
 namespace xylem::ir {
 namespace {
 
@@ -33,7 +35,7 @@ std::string mlir_element(DType dtype, const TypeExtra* extra) {
     if (q.axis >= 0) s += '{';
     for (std::size_t i = 0; i < q.scales.size(); ++i) {
       if (i) s += ", ";
-      s += fmt::format("{:e}", q.scales[i]);
+      text::append_float_literal(s, q.scales[i], DType::kF64);
       if (q.zero_points[i]) s += fmt::format(":{}", q.zero_points[i]);
     }
     if (q.axis >= 0) s += '}';
