@@ -55,11 +55,32 @@ struct BatchCall {
 };
 using BatchRule = void (*)(BatchCall&);
 
-// Splits an op with regions into a known and an unknown part (partial evaluation). `known[i]` says
-// whether operand i is known. The rule appends the known part to `known_b` and the unknown part to
-// `unknown_b`; residuals are values of known_b that the unknown part needs, passed on by
-// `residual(v)`, which returns their id in unknown_b.
-struct PartialCall;
+// Splits an op that has known and unknown operands into a part that runs on the known ones and a
+// part that needs the others. Only ops with regions need such a rule: others are unknown as a
+// whole.
+struct PartialCall {
+  const ir::Op& op;
+  const std::vector<bool>& known;             // per operand
+  std::span<const ir::ValueId> operands;      // known ones: id in kb; others kNoValue
+  std::span<const ir::Type> types;            // per operand
+  ir::Builder& kb;                            // known part
+  ir::Builder& ub;                            // unknown part
+
+  // The id in ub of operand i: the unknown value, or the known one passed on as residual.
+  virtual ir::ValueId unknown_operand(std::size_t i) = 0;
+  // Passes a value of kb to ub; returns its id there.
+  virtual ir::ValueId residual(ir::ValueId known_value) = 0;
+
+  // Out, one per result: the id in kb of a known result, or the id in ub of an unknown one.
+  std::vector<ir::ValueId> known_results;
+  std::vector<ir::ValueId> unknown_results;
+
+ protected:
+  PartialCall(const ir::Op& o, const std::vector<bool>& k, std::span<const ir::ValueId> operand_ids,
+              std::span<const ir::Type> t, ir::Builder& known_b, ir::Builder& unknown_b)
+      : op(o), known(k), operands(operand_ids), types(t), kb(known_b), ub(unknown_b) {}
+  ~PartialCall() = default;
+};
 using PartialRule = void (*)(PartialCall&);
 
 struct OpRules {
@@ -76,5 +97,28 @@ struct OpRules {
 };
 
 const OpRules& rules_of(const ir::OpDef& def);
+
+// The table while it is filled.
+class RuleTable {
+ public:
+  RuleTable();
+  OpRules& operator[](const ir::OpDef& def) {
+    return rules_[static_cast<std::size_t>(def.id())];
+  }
+
+ private:
+  std::vector<OpRules> rules_;
+};
+
+// One registration per file of core/lax.
+void register_elementwise_rules(RuleTable& table);
+void register_movement_rules(RuleTable& table);
+void register_indexing_rules(RuleTable& table);
+void register_contraction_rules(RuleTable& table);
+void register_reduction_rules(RuleTable& table);
+void register_sort_rules(RuleTable& table);
+void register_scan_rules(RuleTable& table);
+void register_branch_rules(RuleTable& table);
+void register_call_rules(RuleTable& table);
 
 }  // namespace xylem::transform
