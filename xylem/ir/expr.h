@@ -21,7 +21,6 @@ struct Expr {
   DType dtype() const { return type().dtype(); }
   const Dims& dims() const { return type().dims(); }
   int rank() const { return type().rank(); }
-  operator ValueId() const { return v; }
   bool defined() const { return v != kNoValue; }
 };
 

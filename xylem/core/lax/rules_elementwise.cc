@@ -26,8 +26,7 @@ namespace ops = ir::ops;
 // --- forward mode ---------------------------------------------------------------------------
 
 // y = op(x): F(tangent, x, y) is the tangent of y.
-using UnaryTangent = Expr (*)(Expr g, Expr x, Expr y);
-template <UnaryTangent F>
+template <auto F>
 void unary_jvp(JvpCall& c) {
   ValueId y = c.b.clone(c.op, c.primals)[0];
   Expr t = F({&c.b, c.tangents[0]}, {&c.b, c.primals[0]}, {&c.b, y});
@@ -36,8 +35,7 @@ void unary_jvp(JvpCall& c) {
 }
 
 // z = op(x, y): F0 and F1 give the part of each operand's tangent.
-using BinaryTangent = Expr (*)(Expr g, Expr x, Expr y, Expr z);
-template <BinaryTangent F0, BinaryTangent F1>
+template <auto F0, auto F1>
 void binary_jvp(JvpCall& c) {
   Expr z{&c.b, c.b.clone(c.op, c.primals)[0]};
   Expr x{&c.b, c.primals[0]}, y{&c.b, c.primals[1]};
