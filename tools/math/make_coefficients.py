@@ -11,7 +11,7 @@ import sys
 
 from mpmath import mp, mpf
 
-from remez import fit
+from remez import fit, round_to
 
 LN2_HALF = mp.log(2) / 2 * mpf("1.0005")  # the rounding of x / ln 2 may leave a little more than half
 PI_4 = mp.pi / 4 * mpf("1.0005")
@@ -46,7 +46,7 @@ table("kExp2Lite", "(2^r - 1) / r, |r| <= 1/2",
       -mpf("0.5001"), mpf("0.5001"), 6, 53)
 
 # --- log ---------------------------------------------------------------------------------------------
-for name, degree, bits in (("kLogF32", 8, 24),):
+for name, degree, bits in (("kLogF32", 7, 24),):
     table(
         name, "(log(1 + f) - f + f^2 / 2) / f^3, |f| <= 1/3",
         away_from_zero(lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, mpf(1) / 3),
@@ -64,7 +64,7 @@ table("kErfF32", "erf(x) / x - 1 in x^2, |x| <= 1",
       lambda u: 1 / root(mp.erf)(u) if u else mpf(1), 0, 1, 6, 24)
 table("kErfTailF32", "erf(t + 2.375), |t| <= 1.5625",
       lambda t: mp.erf(t + mpf("2.375")), lambda t: 1 / mp.erf(t + mpf("2.375")),
-      -mpf("1.5"), mpf("1.5625"), 12, 24)
+      -mpf("1.5"), mpf("1.5625"), 15, 24)
 
 # --- sin, cos ----------------------------------------------------------------------------------------
 for name, degree, bits in (("kSinF32", 3, 24),):
@@ -75,6 +75,27 @@ for name, degree, bits in (("kCosF32", 3, 24),):
     table(name, "(cos(r) - 1 + r^2 / 2) / r^4 in r^2, |r| <= pi / 4",
           away_from_zero(lambda u: (mp.cos(mp.sqrt(u)) - 1 + u / 2) / u**2, mpf(1) / 24),
           lambda u: u**2 / mp.cos(mp.sqrt(u)), 0, PI_4**2, degree, bits)
+
+
+CONSTANTS = []
+
+
+def split(name, x, bits, count):
+    """x as a sum of so many numbers of `bits` significant bits."""
+    for i in range(count):
+        part = round_to(x, bits)
+        CONSTANTS.append((f"{name}{i + 1 if count > 1 else ''}{'F32' if bits == 24 else 'F64'}", part, bits))
+        x -= part
+
+
+split("kLn2Part", mp.log(2), 24, 2)
+split("kLn2Part", mp.log(2), 53, 2)
+split("kHalfPiPart", mp.pi / 2, 24, 3)
+split("kHalfPiPart", mp.pi / 2, 53, 3)
+split("kLog2e", 1 / mp.log(2), 24, 1)
+split("kLog2e", 1 / mp.log(2), 53, 1)
+split("kTwoOverPi", 2 / mp.pi, 24, 1)
+split("kTwoOverPi", 2 / mp.pi, 53, 1)
 
 
 def hexadecimal(x, bits):
@@ -88,6 +109,9 @@ def main():
     print("// Written by tools/math/make_coefficients.py. Lowest power first; errors are those of the")
     print("// polynomials alone, relative to the function, in units of 2^-24 (f32) or 2^-53 (f64).\n")
     print("namespace xylem::compiler::math {\n")
+    for name, value, bits in CONSTANTS:
+        print(f"inline constexpr double {name} = {hexadecimal(value, bits)};")
+    print()
     for name, comment, g, weight, a, b, degree, bits in TABLES:
         if only and name not in only:
             continue

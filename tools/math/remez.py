@@ -81,11 +81,23 @@ def fit(g, weight, a, b, degree, bits, fixed=(), points=None):
     weights = [abs(weight(x)) for x in xs]
     widths = list(bits) if isinstance(bits, (list, tuple)) else [bits] * (degree + 1)
     done = [mpf(c) for c in fixed]
-    while len(done) <= degree:
-        rest = [t - sum(c * x**k for k, c in enumerate(done)) for t, x in zip(targets, xs)]
-        free, _ = _remez(xs, rest, weights, len(done), degree)
+
+    def peak(coefficients):
+        return max(
+            w * abs(sum(c * x**k for k, c in enumerate(coefficients)) - t)
+            for x, t, w in zip(xs, targets, weights)
+        )
+
+    free, _ = _remez(xs, [t - sum(c * x**k for k, c in enumerate(done)) for t, x in zip(targets, xs)],
+                     weights, len(done), degree)
+    while len(done) < degree:
         done.append(round_to(free[0], widths[len(done)]))
-    error = max(
-        w * abs(sum(c * x**k for k, c in enumerate(done)) - t) for x, t, w in zip(xs, targets, weights)
-    )
-    return done, error
+        free = free[1:]
+        rest = [t - sum(c * x**k for k, c in enumerate(done)) for t, x in zip(targets, xs)]
+        # x^k … x^n is no Haar system on an interval around 0, so the exchange may fail there: the former
+        # coefficients stay if they are better.
+        again, _ = _remez(xs, rest, weights, len(done), degree)
+        if peak(done + again) < peak(done + free):
+            free = again
+    done.append(round_to(free[0], widths[degree]))
+    return done, peak(done)
