@@ -171,6 +171,23 @@ int num_captures(const OpCall& call) {
   return static_cast<int>(n);
 }
 
+const Dims& shape_attr(const OpCall& call) {
+  const Dims& shape = call.attrs.dims("shape");
+  for (std::int64_t n : shape)
+    if (n < 0 && n != kDynamic)
+      fail(call, "shape", "sizes must not be negative",
+           fmt::format("shape = {} has {}", list(shape), n), "Give the size of every dimension");
+  return shape;
+}
+
+std::int64_t result_size(const OpCall& call, std::string_view what, __int128 size) {
+  if (size < 0 || size > (static_cast<__int128>(1) << 62))
+    fail(call, what, "the size of a result dimension must lie in [0, 2^62]",
+         fmt::format("it would be {}", size < 0 ? "negative" : "larger"),
+         "Change the attributes so that the result exists");
+  return static_cast<std::int64_t>(size);
+}
+
 bool contains(const Dims& d, std::int64_t v) {
   return std::find(d.begin(), d.end(), v) != d.end();
 }

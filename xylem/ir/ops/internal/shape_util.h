@@ -72,6 +72,11 @@ std::string types_text(std::span<const Type> types);
 // The attribute `num_captures`, checked against the operand count ("<op>_captures").
 int num_captures(const OpCall& call);
 
+// The inherent attribute `shape`: sizes are not negative or dynamic ("<op>_shape").
+const Dims& shape_attr(const OpCall& call);
+// A result size, which must lie in [0, 2^62] ("<op>_<what>").
+std::int64_t result_size(const OpCall& call, std::string_view what, __int128 size);
+
 bool contains(const Dims& d, std::int64_t v);
 // What is left of 0 … rank - 1 without `dims`.
 Dims other_dims(int rank, const Dims& dims);
