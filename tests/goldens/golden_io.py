@@ -63,6 +63,6 @@ def dump(obj, name, depth=3):
     text = enc(obj, 0) + "\n"
     json.loads(text)
     assert len(text) < 300_000, (name, len(text))
-    with open(os.path.join(HERE, name), "w") as f:
+    with open(os.path.join(os.environ.get("XYLEM_GOLDENS_OUT", HERE), name), "w") as f:
         f.write(text)
     print(f"{name}: {len(text)} bytes")

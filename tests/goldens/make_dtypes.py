@@ -62,7 +62,9 @@ def segments(t, view, top, sign):
     """[[first input bits, code], ...] over the inputs 0 .. inf of one sign."""
     code = lambda b: int(cast(view([b | sign]), t)[0])
     out = [[0, code(0)]]
-    stack = [(0, top)]
+    binade = 1 << (23 if top == INF32 else 52)
+    ends = [0, 1, *range(binade, top, binade), top - 1, top]
+    stack = list(zip(ends, ends[1:]))                        # one per binade: f8E8M0FNU maps both 0 and infinity to NaN
     found = []
     while stack:                                             # every change of a monotone function
         lo, hi = stack.pop()
