@@ -5,6 +5,7 @@
 #include "xylem/ir/ops/control.h"
 #include "xylem/ir/ops/convert.h"
 #include "xylem/ir/ops/cumulative.h"
+#include "xylem/ir/ops/custom_linear.h"
 #include "xylem/ir/ops/elementary.h"
 #include "xylem/ir/ops/elementwise_binary.h"
 #include "xylem/ir/ops/elementwise_unary.h"

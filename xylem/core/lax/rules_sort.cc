@@ -1,0 +1,103 @@
+// Derivatives and batching of sorting.
+
+#include "xylem/core/lax/indexing.h"
+#include "xylem/core/transform/passes.h"
+#include "xylem/core/transform/rules.h"
+#include "xylem/ir/expr.h"
+#include "xylem/ir/ops/all.h"
+
+namespace xylem::transform {
+namespace {
+
+using ir::Attr;
+using ir::Attrs;
+using ir::Expr;
+using ir::kNoValue;
+using ir::ValueId;
+namespace ops = ir::ops;
+
+int sort_dimension(const ir::Op& op, int rank) {
+  auto d = static_cast<int>(op.attrs.i64_or("dimension", -1));
+  return d < 0 ? d + rank : d;
+}
+
+// Sorts an index along with the operands and gathers the tangents by it.
+void sort_jvp(JvpCall& c) {
+  std::size_t n = c.op.results.size();
+  const ir::Graph& comparator = *c.op.regions[0];
+  ir::Builder region;
+  std::vector<ValueId> args;
+  for (std::size_t i = 0; i < comparator.params.size(); ++i) {
+    if (i == 2 * n) {
+      region.param(ir::Type::tensor(DType::kI32));
+      region.param(ir::Type::tensor(DType::kI32));
+    }
+    args.push_back(region.param(comparator.type(comparator.params[i])));
+  }
+  if (comparator.params.size() == 2 * n) {
+    region.param(ir::Type::tensor(DType::kI32));
+    region.param(ir::Type::tensor(DType::kI32));
+  }
+  ir::GraphPtr with_index = region.finish(region.inline_graph(comparator, args));
+  const ir::Type& t = c.b.type(c.primals[0]);
+  int axis = sort_dimension(c.op, t.rank());
+  std::vector<ValueId> operands(c.primals.begin(),
+                                c.primals.begin() + static_cast<std::ptrdiff_t>(n));
+  operands.push_back(ir::iota(c.b, DType::kI32, t.dims(), axis).v);
+  operands.insert(operands.end(), c.primals.begin() + static_cast<std::ptrdiff_t>(n),
+                  c.primals.end());
+  ir::ValueIds r = c.b.op(ops::kSort, operands, c.op.attrs, {with_index});
+  for (std::size_t i = 0; i < n; ++i) {
+    c.primal_out.push_back(r[i]);
+    c.tangent_out.push_back(c.tangents[i] == kNoValue
+                                ? kNoValue
+                                : lax::take_along_axis({&c.b, c.tangents[i]}, {&c.b, r[n]}, axis).v);
+  }
+}
+
+void sort_batch(BatchCall& c) {
+  std::size_t n = c.op.results.size();
+  std::vector<ValueId> operands(c.operands.begin(), c.operands.end());
+  int rank = c.b.type(c.operands[0]).rank() - (c.dims[0] != kNotMapped ? 1 : 0);
+  for (std::size_t i = 0; i < n; ++i)
+    operands[i] = batch_to_front(c.b, operands[i], c.dims[i], c.size);
+  for (std::size_t i = n; i < operands.size(); ++i)
+    if (c.dims[i] != kNotMapped)
+      throw_user_error({"vmap of stablehlo.sort", "captures must not depend on the mapped axis",
+                        "one does", "Sort the captured value along as another operand"},
+                       c.op.loc.source);
+  Attrs attrs = c.op.attrs;
+  attrs.set("dimension", Attr(sort_dimension(c.op, rank) + 1));
+  ir::ValueIds r = c.b.op(ops::kSort, operands, attrs, c.op.regions);
+  c.results.assign(r.begin(), r.end());
+  c.result_dims.assign(r.size(), 0);
+}
+
+void top_k_jvp(JvpCall& c) {
+  ir::ValueIds r = c.b.clone(c.op, c.primals);
+  int axis = c.b.type(r[0]).rank() - 1;
+  c.primal_out = {r[0], r[1]};
+  c.tangent_out = {lax::take_along_axis({&c.b, c.tangents[0]}, {&c.b, r[1]}, axis).v, kNoValue};
+}
+
+void top_k_batch(BatchCall& c) {
+  Expr x = ir::move_dim({&c.b, c.operands[0]}, c.dims[0], 0);
+  ir::ValueIds r = c.b.clone(c.op, std::span<const ValueId>(&x.v, 1));
+  c.results = {r[0], r[1]};
+  c.result_dims = {0, 0};
+}
+
+}  // namespace
+
+void register_sort_rules(RuleTable& t) {
+  t[ops::kSort].jvp = sort_jvp;
+  t[ops::kSort].batch = sort_batch;
+  t[ops::kTopK].jvp = top_k_jvp;
+  t[ops::kTopK].batch = top_k_batch;
+  t[ops::kRngBitGenerator].no_derivative = true;
+  t[ops::kRngBitGenerator].refuse_batch =
+      "the generator makes one stream; split the key and use the threefry functions of random";
+  t[ops::kAfterAll].no_derivative = true;
+}
+
+}  // namespace xylem::transform
