@@ -19,7 +19,8 @@ namespace xylem {
 //
 // Overflow of a float target: f16, bf16, f32, f8E5M2, f8E4M3, f8E3M4 give infinity; f8E4M3FN and
 // the FNUZ types NaN; f4 and f6 types saturate, and NaN becomes -0 there; f8E8M0FNU has NaN for
-// zero, negative, infinite and NaN input, and its least value for smaller positive numbers.
+// zero, negative, infinite and NaN input and on overflow, its least value for smaller positive
+// numbers, and rounds up in the binade above that value (as XLA and ml_dtypes do).
 //
 // `src` and `dst` must not overlap unless they are equal and the types have the same size. The
 // result does not depend on the floating-point mode (rounding, flush to zero) of the thread.

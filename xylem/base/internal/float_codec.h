@@ -128,6 +128,8 @@ constexpr std::uint32_t encode_exact(FloatFormat f, bool negative, std::uint64_t
   const bool e8m0 = f.specials == Specials::kE8M0;
   const int min_e = e8m0 ? -f.bias : 1 - f.bias;
   if (e8m0 && e < min_e) return 0;
+  // Above the least value XLA and ml_dtypes round up, not to nearest.
+  if (e8m0 && e == min_e) return significand << 1 != 0 ? 1 : 0;
   const int drop = 63 - m + (e < min_e ? min_e - e : 0);  // bits under the last place
   std::uint64_t kept = 0;
   if (drop < 64) {
