@@ -5,8 +5,8 @@
 namespace xylem::ir::ops {
 
 // xylem.cumsum and friends (x) {dimension, reverse}: element i combines elements 0 … i along the
-// dimension (i … n - 1 if `reverse`). Integers wrap; narrow floats accumulate in f32, others in
-// their own dtype, in order; max and min as the binary ops.
+// dimension (i … n - 1 if `reverse`). Integers wrap; floats accumulate in double (f64: long double)
+// and every element is rounded once; max and min as the binary ops.
 extern const OpDef kCumsum, kCumprod, kCummax, kCummin;
 
 // xylem.argmax / argmin (x) {dimension, index_dtype}: index of the first largest (smallest)

@@ -13,14 +13,14 @@ namespace {
 using Kind = DimMap::FactorKind;
 
 // The start indices behind operand `first`: as many as dimensions, scalars of one integer type.
-void check_starts(const OpCall& call, int first, int rank, std::string_view count_label,
-                  std::string_view same_label) {
+void check_starts(const OpCall& call, int first, int rank, std::string_view operand_label,
+                  std::string_view count_label, std::string_view same_label) {
   int n = static_cast<int>(call.operands.size()) - first;
   if (n != rank)
     fail(call, count_label, fmt::format("one start index for each of {} dimensions is needed", rank),
          fmt::format("{} are given", n), "Pass one scalar for each dimension");
   for (int i = first; i < first + n; ++i) {
-    const Type& t = tensor_operand(call, i, kElInt);
+    const Type& t = tensor_operand(call, i, kElInt, operand_label);
     if (t.rank() != 0)
       fail(call, same_label, "start indices must be scalars",
            fmt::format("operand {} is {}", i, t.to_string()), "Pass scalars");
@@ -45,7 +45,7 @@ std::vector<Type> dynamic_slice_shape_rule(const OpCall& call) {
   const Type& x = tensor_operand(call, 0);
   const Dims& sizes = call.attrs.dims("slice_sizes");
   check_size(call, "c2", "slice_sizes", sizes, x.rank(), "operand dimension");
-  check_starts(call, 1, x.rank(), "c2", "c3");
+  check_starts(call, 1, x.rank(), "i2", "c2", "c3");
   for (int d = 0; d < x.rank(); ++d)
     if (sizes[d] < 0 || (x.dim(d) != kDynamic && sizes[d] > x.dim(d)))
       fail(call, "c4", "0 <= slice size <= operand size must hold in every dimension",
@@ -87,7 +87,7 @@ std::vector<Type> dynamic_update_slice_shape_rule(const OpCall& call) {
   if (u.rank() != x.rank())
     fail(call, "c3", "operand and update must have one rank",
          differ("the operand", x, "the update", u), "Reshape the update");
-  check_starts(call, 2, x.rank(), "c4", "c5");
+  check_starts(call, 2, x.rank(), "i3", "c4", "c5");
   for (int d = 0; d < x.rank(); ++d)
     if (x.dim(d) != kDynamic && u.dim(d) != kDynamic && u.dim(d) > x.dim(d))
       fail(call, "c6", "the update must not be larger than the operand in any dimension",
@@ -136,7 +136,7 @@ const OpDef kDynamicSlice = {
     .shape = dynamic_slice_shape_rule,
     .eval = dynamic_slice_eval,
     .dims = dynamic_slice_dims,
-    .labels = "dynamic_slice_i1 dynamic_slice_c2 dynamic_slice_c3 dynamic_slice_c4"};
+    .labels = "dynamic_slice_i1 dynamic_slice_i2 dynamic_slice_c2 dynamic_slice_c3 dynamic_slice_c4"};
 const OpDef kDynamicUpdateSlice = {
     .name = "stablehlo.dynamic_update_slice",
     .traits = kStructural | kExact,
@@ -145,7 +145,8 @@ const OpDef kDynamicUpdateSlice = {
     .shape = dynamic_update_slice_shape_rule,
     .eval = dynamic_update_slice_eval,
     .dims = dynamic_update_slice_dims,
-    .labels = "dynamic_update_slice_i1 dynamic_update_slice_i2 dynamic_update_slice_c2 "
+    .labels = "dynamic_update_slice_i1 dynamic_update_slice_i2 dynamic_update_slice_i3 "
+              "dynamic_update_slice_c2 "
               "dynamic_update_slice_c3 dynamic_update_slice_c4 dynamic_update_slice_c5 "
               "dynamic_update_slice_c6"};
 

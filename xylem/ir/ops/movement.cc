@@ -233,7 +233,7 @@ std::vector<Type> concatenate_shape_rule(const OpCall& call) {
   __int128 size = 0;
   bool dynamic = false;
   for (std::size_t i = 0; i < call.operands.size(); ++i) {
-    const Type& t = tensor_operand(call, static_cast<int>(i));
+    const Type& t = tensor_operand(call, static_cast<int>(i), kElAny, "i1");
     if (t.dtype() != out.dtype())
       fail(call, "c1", "operands must have one dtype",
            differ("operand 0", out, fmt::format("operand {}", i), t), "Convert one of them");

@@ -198,6 +198,17 @@ inline std::int64_t flat_index(const std::vector<std::int64_t>& index, const Dim
   return at;
 }
 
+// Calls fn(flat index of the first element of the line) for every line along `axis`.
+template <class Fn>
+void for_each_line(const Dims& dims, std::int64_t axis, const Fn& fn) {
+  Dims outer = dims;
+  outer[axis] = 1;
+  Dims strides = row_major_strides(dims);
+  std::vector<std::int64_t> index(dims.size(), 0);
+  std::int64_t lines = num_elements(outer);
+  for (std::int64_t i = 0; i < lines; ++i, next_index(index, outer)) fn(flat_index(index, strides));
+}
+
 // Value of an integer scalar, clamped to the range of int64.
 std::int64_t integer_scalar(const HostArray& a, std::int64_t at = 0);
 

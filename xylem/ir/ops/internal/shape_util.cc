@@ -48,11 +48,11 @@ void fail(const OpCall& call, std::string_view what, const std::string& expected
   call.fail(fmt::format("{}_{}", short_name(call.def), what), expected, given, advice);
 }
 
-const Type& tensor_operand(const OpCall& call, int i, unsigned set) {
+const Type& tensor_operand(const OpCall& call, int i, unsigned set, std::string_view what) {
   const Type& t = call.operands[static_cast<std::size_t>(i)];
   bool quantised = t.extra() && t.extra()->quant;
   if (!t.is_tensor() || quantised || !in_elements(t.dtype(), set))
-    fail(call, fmt::format("i{}", i + 1),
+    fail(call, what.empty() ? fmt::format("i{}", i + 1) : std::string(what),
          fmt::format("operand {} must be a tensor of {} elements", i, elements_text(set)),
          fmt::format("it is {}", t.to_string()),
          quantised ? "Dequantise it first" : "Convert it first");

@@ -33,8 +33,10 @@ std::string_view short_name(const OpDef& def);
 [[noreturn]] void fail(const OpCall& call, std::string_view what, const std::string& expected,
                        const std::string& given, const std::string& advice);
 
-// Operand i, which must be an unquantised tensor with elements of the set ("<op>_i<i + 1>").
-const Type& tensor_operand(const OpCall& call, int i, unsigned set = kElAny);
+// Operand i, which must be an unquantised tensor with elements of the set. The label is
+// "<op>_i<i + 1>", or `what` for ops with a varying number of operands.
+const Type& tensor_operand(const OpCall& call, int i, unsigned set = kElAny,
+                           std::string_view what = {});
 
 // Sizes agree when equal or when one is dynamic.
 inline bool size_fits(std::int64_t a, std::int64_t b) {
