@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "xylem/base/error.h"
+#include "xylem/ir/attr.h"
 
 namespace xylem::ir::text {
 namespace {
@@ -34,6 +35,11 @@ bool is_identifier(std::string_view s) {
   for (char c : s)
     if (!is_identifier_char(c)) return false;
   return true;
+}
+
+const char* intern_c_string(std::string s) {
+  s += '\0';
+  return intern(s).data();
 }
 
 void append_quoted(std::string& out, std::string_view s) {

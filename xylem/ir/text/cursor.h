@@ -130,6 +130,8 @@ class Cursor {
 
 // Appends s in quotes with the escapes that Cursor::string reads.
 void append_quoted(std::string& out, std::string_view s);
+// A zero-terminated copy that lives for ever, as SourceLoc wants its strings.
+const char* intern_c_string(std::string s);
 // True for what `identifier` reads in one piece.
 bool is_identifier(std::string_view s);
 

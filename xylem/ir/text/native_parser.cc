@@ -12,12 +12,6 @@ namespace xylem::ir {
 namespace text {
 namespace {
 
-// SourceLoc holds C strings that live for ever.
-const char* intern_c_string(std::string s) {
-  s += '\0';
-  return intern(s).data();
-}
-
 class GraphReader {
  public:
   explicit GraphReader(Cursor& c) : c_(c), graph_(std::make_shared<Graph>()) {}

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "xylem/ir/graph.h"
+#include "xylem/ir/op_def.h"
+#include "xylem/ir/text/cursor.h"
+
+namespace xylem::ir::text {
+
+// Types, attributes, locations and aliases of MLIR text: everything below ops.
+class MlirReader {
+ public:
+  MlirReader(std::string_view text, std::string_view file);
+
+  Cursor& cursor() { return c_; }
+
+  // How dialect attributes ("#stablehlo…") are read.
+  enum class Mode {
+    kForeign,   // kept as they stand: OpaqueAttr
+    kInherent,  // of an op we know: members of enumerations and structures are decoded
+  };
+
+  // tensor, token, tuple, memref. `index` reads as i64.
+  Type read_type();
+  bool at_type();
+  // "T, U".
+  std::vector<Type> read_type_list();
+  // "(T, U)" or one type without parentheses.
+  std::vector<Type> read_result_types();
+  Attr read_attr(Mode mode);
+  // "{a = 1, b}". `def` may be null; names that are inherent to it are read as such.
+  Attrs read_dict(const OpDef* def);
+  // The entries of a dictionary up to `close`, whose opening bracket is read already.
+  Attrs read_entries(const OpDef* def, std::string_view close);
+  // "dense<…> : type".
+  HostArray read_dense();
+  // "[0, 1]" of integers.
+  Dims read_int_list();
+  std::string read_symbol();
+
+  // Reads "loc(…)" if it is there.
+  bool accept_location(Location& loc);
+
+  // "#name = …", "!name = …" and "{-# … #-}" at the top level; true if one was there.
+  bool accept_top_level_extra();
+
+ private:
+  friend class DenseReader;
+  struct Alias {
+    std::size_t pos = 0;
+    bool busy = false;  // being resolved: a cycle
+    bool has_location = false;
+    Location location;
+  };
+
+  void find_aliases();
+  Alias& alias(std::string_view name, std::size_t at);
+  DType read_element_type(TypeExtra& extra);
+  Type read_shaped(bool memref);
+  void read_encoding(const Type& t, TypeExtra& extra);
+  Attr read_hash_attr(Mode mode);
+  Attr read_structure(std::size_t start, Mode mode);
+  Attr read_number_attr();
+  Attr read_dense_array(Mode mode);
+  Attr read_foreign(std::size_t start);
+  HostArray read_dense_resource();
+  Location read_location_body();
+  Location read_location_alias();
+
+  Cursor c_;
+  std::unordered_map<std::string_view, Alias> aliases_;  // "#loc", "!t"
+  std::size_t resources_pos_ = 0;                        // of "{-#", 0: none
+  bool saw_index_ = false;
+};
+
+}  // namespace xylem::ir::text

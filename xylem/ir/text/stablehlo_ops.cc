@@ -1,0 +1,461 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "xylem/base/error.h"
+#include "xylem/ir/ops/control.h"
+#include "xylem/ir/ops/transform.h"
+#include "xylem/ir/text/stablehlo_attrs.h"
+#include "xylem/ir/text/stablehlo_parser.h"
+
+// Values, blocks, regions and the generic form of ops.
+
+namespace xylem::ir::text {
+namespace {
+
+std::string join(const std::vector<Type>& types) {
+  std::string s;
+  for (const Type& t : types) s += (s.empty() ? "" : ", ") + t.to_mlir();
+  return s;
+}
+
+// Whether a written type may stand for the inferred one: equal, or dynamic sizes, bounds or
+// encodings say more or less about the same tensor.
+bool agrees(const Type& written, const Type& inferred) {
+  if (written == inferred) return true;
+  if (!written.is_tensor() || !inferred.is_tensor() || written.dtype() != inferred.dtype() ||
+      written.rank() != inferred.rank())
+    return false;
+  const TypeExtra* a = written.extra();
+  const TypeExtra* b = inferred.extra();
+  if ((a && a->quant) || (b && b->quant)) {
+    if (!a || !b || !a->quant || !b->quant || !(*a->quant == *b->quant)) return false;
+  }
+  for (int i = 0; i < written.rank(); ++i)
+    if (written.dim(i) != inferred.dim(i) && written.dim(i) != kDynamic &&
+        inferred.dim(i) != kDynamic)
+      return false;
+  return true;
+}
+
+// Numbers the values of a region anew: parameters in the given order, then results of ops.
+void renumber(Graph& g, std::vector<ValueId> params) {
+  std::vector<ValueId> to(g.values.size(), kNoValue);
+  std::vector<Value> values;
+  values.reserve(g.values.size());
+  auto move = [&](ValueId v) {
+    to[static_cast<std::size_t>(v)] = static_cast<ValueId>(values.size());
+    values.push_back(std::move(g.values[static_cast<std::size_t>(v)]));
+    return to[static_cast<std::size_t>(v)];
+  };
+  auto rename = [&](auto& ids) {
+    for (ValueId& v : ids) v = to[static_cast<std::size_t>(v)];
+  };
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    params[i] = move(params[i]);
+    values.back().index = static_cast<std::int32_t>(i);
+  }
+  for (Op& op : g.ops) {
+    rename(op.operands);
+    for (ValueId& v : op.results) v = move(v);
+  }
+  rename(g.results);
+  g.values = std::move(values);
+  g.params = std::move(params);
+}
+
+}  // namespace
+
+ValueId Scope::add_param(Type type) {
+  auto id = static_cast<ValueId>(graph->values.size());
+  graph->values.push_back(
+      {std::move(type), -1, static_cast<std::int32_t>(graph->params.size()), nullptr});
+  graph->params.push_back(id);
+  return id;
+}
+
+ValueId Scope::find(std::string_view name, int index) {
+  auto it = names.find(name);
+  if (it != names.end()) return index < it->second.count ? it->second.first + index : kNoValue;
+  if (!parent) return kNoValue;
+  ValueId outer = parent->find(name, index);
+  if (outer == kNoValue) return kNoValue;
+  auto [known, added] = captured.emplace(outer, static_cast<ValueId>(graph->values.size()));
+  if (added) {
+    graph->values.push_back({parent->graph->type(outer), -1, 0, nullptr});
+    captures.push_back({outer, known->second});
+  }
+  return known->second;
+}
+
+void StablehloParser::define(Scope& scope, std::string_view name, std::size_t at,
+                             Scope::Range range) {
+  if (!scope.names.emplace(name, range).second)
+    c_.fail(at, "value", "a region defines every name once",
+            fmt::format("%{} is defined again", name), "Give it another name");
+}
+
+ValueId StablehloParser::read_use(Scope& scope) {
+  std::size_t at = c_.token_pos();
+  c_.expect('%', "operand");
+  std::string_view name = c_.suffix_name("operand");
+  std::int64_t index = 0;
+  if (c_.raw() == '#') {
+    c_.step();
+    index = c_.integer("operand");
+  }
+  ValueId v = index < 0 || index > INT32_MAX ? kNoValue
+                                             : scope.find(name, static_cast<int>(index));
+  if (v == kNoValue)
+    c_.fail(at, "operand", "values are defined before their use",
+            index ? fmt::format("%{}#{} is not", name, index) : fmt::format("%{} is not", name),
+            "Define it above");
+  return v;
+}
+
+void StablehloParser::read_operand(Scope& scope, ParsedOp& op) {
+  op.operand_pos.push_back(c_.token_pos());
+  op.operands.push_back(read_use(scope));
+}
+
+// "%a, %b": as long as values follow.
+void StablehloParser::read_operands(Scope& scope, ParsedOp& op) {
+  if (c_.peek() != '%') return;
+  read_operand(scope, op);
+  while (c_.peek() == ',') {
+    std::size_t comma = c_.pos();
+    c_.step();
+    if (c_.peek() != '%') {
+      c_.seek(comma);
+      return;
+    }
+    read_operand(scope, op);
+  }
+}
+
+void StablehloParser::read_arg(Scope& scope) {
+  std::size_t at = c_.token_pos();
+  c_.expect('%', "argument");
+  std::string_view name = c_.suffix_name("argument");
+  c_.expect(':', "argument");
+  define(scope, name, at, {scope.add_param(r_.read_type()), 1});
+  Location loc;
+  r_.accept_location(loc);
+}
+
+// "^bb0(%a: T, %b: U):" if it is there.
+void StablehloParser::read_block_args(Scope& scope) {
+  if (c_.peek() != '^') return;
+  c_.step();
+  c_.suffix_name("block");
+  if (c_.accept('(')) {
+    bool first = true;
+    while (!c_.accept(')')) {
+      if (!first) c_.expect(',', "block arguments");
+      first = false;
+      read_arg(scope);
+    }
+  }
+  c_.expect(':', "block");
+}
+
+std::unique_ptr<Scope> StablehloParser::new_region(Scope& outer) {
+  return std::make_unique<Scope>(&outer, std::make_shared<Graph>());
+}
+
+std::unique_ptr<Scope> StablehloParser::read_region(Scope& outer) {
+  c_.expect('{', "region");
+  std::unique_ptr<Scope> region = new_region(outer);
+  read_block_args(*region);
+  read_block(*region);
+  c_.expect('}', "region");
+  return region;
+}
+
+void StablehloParser::read_block(Scope& scope) {
+  Cursor::Depth depth(c_);
+  ++region_depth_;
+  if (function_) function_->depth = std::max(function_->depth, region_depth_);
+  while (!read_terminator(scope)) {
+    if (c_.peek() == '^')
+      c_.fail_here("region", "regions of StableHLO have one block", "Use if, case and while");
+    read_op(scope);
+  }
+  --region_depth_;
+}
+
+bool StablehloParser::read_terminator(Scope& scope) {
+  bool pretty = c_.accept_word("stablehlo.return") || c_.accept_word("return") ||
+                c_.accept_word("func.return");
+  bool generic = !pretty && (c_.accept("\"stablehlo.return\"") || c_.accept("\"func.return\""));
+  if (!pretty && !generic) return false;
+  ParsedOp op;
+  if (generic) c_.expect('(', "return");
+  read_operands(scope, op);
+  if (generic) c_.expect(')', "return");
+  if (c_.peek() == '{') r_.read_dict(nullptr);
+  std::vector<Type> types;
+  std::size_t at = c_.token_pos();
+  if (generic) {
+    c_.expect(':', "return");
+    types = r_.read_result_types();
+    c_.expect("->", "return");
+    r_.read_result_types();
+  } else if (!op.operands.empty()) {
+    c_.expect(':', "return");
+    types = r_.read_type_list();
+  }
+  bool same = types.size() == op.operands.size();
+  std::vector<Type> have;
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    have.push_back(scope.graph->type(op.operands[i]));
+    same = same && have.back() == types[i];
+  }
+  if (!same)
+    report(at, "return", fmt::format("the written types are those of the values ({})", join(have)),
+           fmt::format("they are ({})", join(types)), "Correct the types");
+  scope.graph->results = op.operands;
+  Location loc;
+  r_.accept_location(loc);
+  return true;
+}
+
+void StablehloParser::read_op(Scope& scope) {
+  std::vector<ResultName> names;
+  if (c_.peek() == '%') {
+    do {
+      std::size_t at = c_.token_pos();
+      c_.expect('%', "result");
+      ResultName n{c_.suffix_name("result"), 1, at};
+      if (c_.raw() == ':') {
+        c_.step();
+        std::int64_t count = c_.integer("result");
+        if (count < 1 || count > INT32_MAX)
+          c_.fail(at, "result", "a pack of results has at least one",
+                  fmt::format("found {}", count), "Write their number");
+        n.count = static_cast<int>(count);
+      }
+      names.push_back(n);
+    } while (c_.accept(','));
+    c_.expect('=', "op");
+  }
+  ParsedOp op;
+  op.pos = c_.token_pos();
+  bool generic = c_.raw() == '"';
+  if (generic) {
+    if (!c_.plain_string(op.name, "op"))
+      c_.fail(op.pos, "op", "names of ops hold no escapes", "this one does", "Write it plainly");
+  } else {
+    op.name = c_.identifier("op");
+    if (op.name == "call") op.name = "func.call";
+  }
+  LineCol at = c_.line_col(op.pos);
+  op.loc.source.file = file_;
+  op.loc.source.function = "";
+  op.loc.source.line = at.line;
+  op.loc.source.column = at.column;
+  if (op.name == "func.call") {
+    op.def = &ops::kCall;
+  } else {
+    op.def = find_op(op.name);
+    if (op.def && op.def->is(kXylem)) op.def = nullptr;
+  }
+  if (generic) {
+    read_generic(scope, op);
+  } else {
+    read_pretty(scope, op);
+  }
+  r_.accept_location(op.loc);
+  finish_op(scope, op, names);
+}
+
+// "name"(%a) <{…}> ({…}, {…}) {…} : (T) -> U
+void StablehloParser::read_generic(Scope& scope, ParsedOp& op) {
+  c_.expect('(', "operands");
+  read_operands(scope, op);
+  c_.expect(')', "operands");
+  if (c_.peek() == '[')
+    c_.fail_here("op", "ops of StableHLO have no successor blocks", "Use if, case and while");
+  if (c_.accept("<{")) {
+    op.attrs = r_.read_entries(op.def, "}");
+    c_.expect('>', "properties");
+  }
+  if (c_.accept('(')) {
+    do op.regions.push_back(read_region(scope));
+    while (c_.accept(','));
+    c_.expect(')', "regions");
+  }
+  read_optional_attrs(op);
+  read_function_type(op);
+  if (op.name == "func.call") {
+    const Attr* callee = op.attrs.find("callee");
+    const SymbolAttr* symbol = callee ? callee->get<SymbolAttr>() : nullptr;
+    if (!symbol)
+      c_.fail(op.pos, "call", "the attribute callee names a function", "it does not",
+              "Write callee = @name");
+    op.callee = symbol->name;
+    op.attrs.erase("callee");
+  }
+}
+
+void StablehloParser::read_optional_attrs(ParsedOp& op) {
+  if (c_.peek() != '{') return;
+  std::size_t at = c_.token_pos();
+  Attrs more = r_.read_dict(op.def);
+  for (const auto& [name, value] : more.entries()) {
+    if (op.attrs.has(name))
+      c_.fail(at, "attributes", "every name stands once", fmt::format("'{}' is repeated", name),
+              "Remove one of them");
+    op.attrs.set(name, value);
+  }
+}
+
+// Makes the captures of all regions operands of the op: each region takes all of them, behind its
+// own arguments.
+void StablehloParser::finish_regions(Scope& scope, ParsedOp& op, std::vector<GraphPtr>& regions) {
+  std::vector<ValueId> captures;
+  std::unordered_map<ValueId, std::size_t> place;
+  for (auto& region : op.regions)
+    for (const Scope::Capture& capture : region->captures)
+      if (place.emplace(capture.outer, captures.size()).second) captures.push_back(capture.outer);
+  for (auto& region : op.regions) {
+    Graph& g = *region->graph;
+    if (!captures.empty()) {
+      std::vector<ValueId> params = g.params;
+      std::size_t own = params.size();
+      params.resize(own + captures.size(), kNoValue);
+      for (const Scope::Capture& capture : region->captures)
+        params[own + place[capture.outer]] = capture.local;
+      for (std::size_t i = 0; i < captures.size(); ++i) {
+        if (params[own + i] != kNoValue) continue;
+        params[own + i] = static_cast<ValueId>(g.values.size());
+        g.values.push_back({scope.graph->type(captures[i]), -1, 0, nullptr});
+      }
+      renumber(g, std::move(params));
+    }
+    regions.push_back(region->graph);
+  }
+  op.operands.insert(op.operands.end(), captures.begin(), captures.end());
+  if (!captures.empty()) {
+    if (op.def && !op.def->find_attr("num_captures"))
+      report(op.pos, op.name, "its regions see their own arguments only",
+             fmt::format("{} outer values are used", captures.size()),
+             "Pass them as operands, or define them inside");
+    op.attrs.set("num_captures", static_cast<std::int64_t>(captures.size()));
+  }
+}
+
+std::vector<Type> StablehloParser::check_types(Scope& scope, ParsedOp& op,
+                                               const std::vector<GraphPtr>& regions) {
+  std::vector<Type> operands;
+  for (ValueId v : op.operands) operands.push_back(scope.graph->type(v));
+  if (!op.operand_types.empty() || op.operand_pos.empty()) {
+    bool same = op.operand_types.size() == op.operand_pos.size();
+    for (std::size_t i = 0; same && i < op.operand_types.size(); ++i) {
+      if (op.operand_types[i] == operands[i]) continue;
+      report(op.operand_pos[i], op.name,
+             fmt::format("operand {} is {}", i, operands[i].to_mlir()),
+             fmt::format("its written type is {}", op.operand_types[i].to_mlir()),
+             "Make them agree");
+      return op.result_types;
+    }
+    if (!same) {
+      report(op.pos, op.name, "there is a type for every operand",
+             fmt::format("{} operands have {} types", op.operand_pos.size(),
+                         op.operand_types.size()),
+             "Write one for each");
+      return op.result_types;
+    }
+  }
+  auto infer = [&] { return infer_types({*op.def, operands, op.attrs, regions, {}}); };
+  auto same = [&](const std::vector<Type>& inferred) {
+    bool all = inferred.size() == op.result_types.size();
+    for (std::size_t i = 0; all && i < inferred.size(); ++i)
+      all = agrees(op.result_types[i], inferred[i]);
+    return all;
+  };
+  try {
+    std::vector<Type> inferred = infer();
+    if (same(inferred)) return op.result_types;
+    // Ops such as dot_general name their element type only if it is not the operands'.
+    Attrs before = op.attrs;
+    if (inferred.size() == op.result_types.size() &&
+        derive_result_dtype(*op.def, op.attrs, op.result_types)) {
+      std::vector<Type> again = infer();
+      if (same(again)) return op.result_types;
+      op.attrs = std::move(before);
+    }
+    report(op.pos, op.name, fmt::format("the result types are ({})", join(inferred)),
+           fmt::format("the written ones are ({})", join(op.result_types)),
+           "Correct the written types");
+  } catch (const Error& e) {
+    report_line(op.pos, e.message());
+  }
+  return op.result_types;
+}
+
+void StablehloParser::finish_op(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names) {
+  if (expand(scope, op, names)) return;
+  if (!op.def)
+    c_.fail(op.pos, op.name, "ops are those of StableHLO and CHLO that the op table knows",
+            "this one is not in it", "Legalise the program to such ops");
+  std::size_t total = 0;
+  for (const ResultName& n : names) total += static_cast<std::size_t>(n.count);
+  if (!names.empty() && total != op.result_types.size())
+    c_.fail(names[0].pos, op.name, fmt::format("{} results have names", op.result_types.size()),
+            fmt::format("{} are named", total), "Name every result");
+
+  Op out;
+  int before = num_errors_;
+  if (op.name == "func.call") {
+    std::vector<Type> operands;
+    for (ValueId v : op.operands) operands.push_back(scope.graph->type(v));
+    Function& callee = functions_[op.callee];
+    if (function_)
+      function_->calls.push_back(
+          {op.callee, op.pos, region_depth_, std::move(operands), op.result_types});
+    op.attrs.set("name", op.callee);
+    out.regions.push_back(callee.graph);
+  } else {
+    finish_regions(scope, op, out.regions);
+    op.attrs = to_inherent(*op.def, std::move(op.attrs), op.result_types,
+                           [&](std::string_view expected, std::string_view given) {
+                             report(op.pos, op.name, expected, given, "Correct the attribute");
+                           });
+    if (num_errors_ == before) op.result_types = check_types(scope, op, out.regions);
+  }
+  out.def = op.def;
+  out.operands = ValueIds(op.operands);
+  out.attrs = std::move(op.attrs);
+  out.loc = op.loc;
+  Graph& g = *scope.graph;
+  auto index = static_cast<std::int32_t>(g.ops.size());
+  auto first = static_cast<ValueId>(g.values.size());
+  for (std::size_t i = 0; i < op.result_types.size(); ++i) {
+    out.results.push_back(static_cast<ValueId>(g.values.size()));
+    g.values.push_back(
+        {std::move(op.result_types[i]), index, static_cast<std::int32_t>(i), nullptr});
+  }
+  g.ops.push_back(std::move(out));
+  for (const ResultName& n : names) {
+    define(scope, n.name, n.pos, {first, n.count});
+    first += n.count;
+  }
+}
+
+// Ops that are read as others.
+bool StablehloParser::expand(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names) {
+  if (op.def) return false;
+  if (op.name == "stablehlo.create_token") {
+    op.def = &ops::kAfterAll;
+    return false;
+  }
+  if (op.name == "sdy.sharding_constraint" && op.operands.size() == 1 && names.size() == 1) {
+    // On one device the identity.
+    define(scope, names[0].name, names[0].pos, {op.operands[0], 1});
+    return true;
+  }
+  return false;
+}
+
+}  // namespace xylem::ir::text

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "xylem/ir/graph.h"
+#include "xylem/ir/op_def.h"
+#include "xylem/ir/text/mlir_reader.h"
+#include "xylem/ir/text/stablehlo_forms.h"
+
+namespace xylem::ir::text {
+
+// The names that are visible while a function's or region's body is read, and the graph that grows
+// from it. Outer values that a region uses become parameters of its graph: captures.
+struct Scope {
+  explicit Scope(Scope* outer, std::shared_ptr<Graph> g) : parent(outer), graph(std::move(g)) {}
+
+  struct Range {
+    ValueId first = kNoValue;
+    int count = 0;  // "%0:2"
+  };
+  struct Capture {
+    ValueId outer = kNoValue;
+    ValueId local = kNoValue;
+  };
+
+  Scope* parent;  // null for a function's body, which sees nothing outside
+  std::shared_ptr<Graph> graph;
+  std::unordered_map<std::string_view, Range> names;
+  std::vector<Capture> captures;  // in the order of first use
+  std::unordered_map<ValueId, ValueId> captured;
+
+  ValueId add_param(Type type);
+  // Value `index` of `name` as a value of this scope's graph; kNoValue if unknown.
+  ValueId find(std::string_view name, int index);
+};
+
+// What is read of an op before it enters the graph.
+struct ParsedOp {
+  std::size_t pos = 0;
+  std::string_view name;  // "stablehlo.add"
+  const OpDef* def = nullptr;
+  std::vector<ValueId> operands;
+  std::vector<std::size_t> operand_pos;
+  Attrs attrs;
+  std::vector<std::unique_ptr<Scope>> regions;
+  std::vector<Type> operand_types;  // as written; empty where the form leaves them out
+  std::vector<Type> result_types;
+  std::string callee;  // of a call
+  Location loc;
+};
+
+class StablehloParser {
+ public:
+  StablehloParser(std::string_view text, std::string_view file);
+  Module parse();
+
+ private:
+  struct CallSite {
+    std::string callee;
+    std::size_t pos;
+    int depth;  // of regions around it
+    std::vector<Type> operands, results;
+  };
+  struct Function {
+    std::shared_ptr<Graph> graph = std::make_shared<Graph>();
+    std::size_t pos = 0;
+    bool defined = false;   // the name was declared or defined
+    bool has_body = false;
+    bool is_private = false;
+    int depth = 1;  // of the deepest region
+    std::vector<CallSite> calls;
+  };
+  struct ResultName {
+    std::string_view name;
+    int count;
+    std::size_t pos;
+  };
+
+  // Modules and functions (stablehlo_module.cc).
+  void read_module_body(Module& module, bool braces);
+  void read_module(Module& module);
+  void read_generic_module(Module& module);
+  void read_function(Module& module);
+  void read_generic_function(Module& module);
+  void read_mesh(Module& module);
+  Function& declare(Module& module, const std::string& name, std::size_t at, bool is_private);
+  void finish_function(Function& f, Scope& scope, const std::vector<Type>& results);
+  void check_calls();
+
+  // Ops and regions (stablehlo_ops.cc).
+  // Reads ops up to the terminator, whose operands become the graph's results.
+  void read_block(Scope& scope);
+  bool read_terminator(Scope& scope);
+  void read_op(Scope& scope);
+  void read_generic(Scope& scope, ParsedOp& op);
+  std::unique_ptr<Scope> read_region(Scope& outer);
+  std::unique_ptr<Scope> new_region(Scope& outer);
+  void read_block_args(Scope& scope);
+  void read_arg(Scope& scope);
+  void read_operand(Scope& scope, ParsedOp& op);
+  void read_operands(Scope& scope, ParsedOp& op);
+  ValueId read_use(Scope& scope);
+  void define(Scope& scope, std::string_view name, std::size_t at, Scope::Range range);
+  void finish_regions(Scope& scope, ParsedOp& op, std::vector<GraphPtr>& regions);
+  void finish_op(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names);
+  bool expand(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names);
+  std::vector<Type> check_types(Scope& scope, ParsedOp& op, const std::vector<GraphPtr>& regions);
+
+  // Pretty forms (stablehlo_forms.cc).
+  void read_pretty(Scope& scope, ParsedOp& op);
+  void read_clause(ParsedOp& op, const Clause& clause);
+  void read_types(Scope& scope, ParsedOp& op);
+  void read_function_type(ParsedOp& op);
+  void read_optional_attrs(ParsedOp& op);
+  void read_constant(ParsedOp& op);
+  void read_call(Scope& scope, ParsedOp& op);
+  void read_compare(Scope& scope, ParsedOp& op);
+  void read_slice(Scope& scope, ParsedOp& op);
+  void read_dot_general(Scope& scope, ParsedOp& op);
+  void read_reduce(Scope& scope, ParsedOp& op);
+  void read_reducer(Scope& scope, ParsedOp& op, std::size_t inputs);
+  void read_compact_reducer(Scope& scope, ParsedOp& op, std::string_view name, std::size_t at);
+  void read_while(Scope& scope, ParsedOp& op);
+  void read_reduce_precision(Scope& scope, ParsedOp& op);
+
+  // Notes an error of meaning; reading goes on so that all of them are told.
+  void report(std::size_t pos, std::string_view operation, std::string_view expected,
+              std::string_view given, std::string_view advice);
+  void report_line(std::size_t pos, std::string_view message);
+
+  MlirReader r_;
+  Cursor& c_;
+  const char* file_;
+  std::unordered_map<std::string, Function> functions_;
+  Function* function_ = nullptr;  // being read
+  int region_depth_ = 0;
+  std::string errors_;
+  int num_errors_ = 0;
+};
+
+}  // namespace xylem::ir::text
