@@ -141,11 +141,13 @@ def environment(job, scratch):
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests" / "support"), env.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     env.setdefault("JAX_PLATFORMS", "cpu")
-    # libxylem_jit.so holds its own copies of base and ir on purpose; to the sanitizer they look like clashing definitions.
-    asan = "detect_odr_violation=0:detect_stack_use_after_return=1:strict_string_checks=1"
-    env["ASAN_OPTIONS"] = ":".join(filter(None, [asan, env.get("ASAN_OPTIONS")]))
-    env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
-    env.setdefault("TSAN_OPTIONS", "halt_on_error=0:second_deadlock_stack=1")
+    # libxylem_jit.so holds its own copies of base and ir on purpose; to the sanitizer they look like clashing definitions. An
+    # absurd size must reach our own error for it, not end the process.
+    for name, ours in (("ASAN_OPTIONS", "detect_odr_violation=0:detect_stack_use_after_return=1:strict_string_checks=1:"
+                                        "allocator_may_return_null=1"),
+                       ("UBSAN_OPTIONS", "print_stacktrace=1"),
+                       ("TSAN_OPTIONS", "second_deadlock_stack=1:allocator_may_return_null=1")):
+        env[name] = ":".join(filter(None, [ours, env.get(name)]))
     env.update(job.env)
     return env
 

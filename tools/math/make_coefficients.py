@@ -48,9 +48,9 @@ table("kExp2Lite", "(2^r - 1) / r, |r| <= 1/2",
 # --- log ---------------------------------------------------------------------------------------------
 for name, degree, bits in (("kLogF32", 7, 24),):
     table(
-        name, "(log(1 + f) - f + f^2 / 2) / f^3, |f| <= 1/3",
+        name, "(log(1 + f) - f + f^2 / 2) / f^3, -1/4 <= f <= 1/2",
         away_from_zero(lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, mpf(1) / 3),
-        lambda f: f**3 / mp.log1p(f) if f else mpf(0), -THIRD, THIRD, degree, bits)
+        lambda f: f**3 / mp.log1p(f) if f else mpf(0), mpf("-0.25001"), mpf("0.50001"), degree, bits)
 table("kLog2Lite", "log2(1 + f) / f, |f| <= 1/3",
       away_from_zero(lambda f: mp.log1p(f) / f / mp.log(2), 1 / mp.log(2)),
       lambda f: mp.log(2) * f / mp.log1p(f) if f else mpf(1), -THIRD, THIRD, 14, 53)
@@ -104,7 +104,7 @@ def hexadecimal(x, bits):
 
 
 def main():
-    only = set(sys.argv[1:])
+    only = set(sys.argv[1:])  # names, for trying out
     print("#pragma once\n")
     print("// Written by tools/math/make_coefficients.py. Lowest power first; errors are those of the")
     print("// polynomials alone, relative to the function, in units of 2^-24 (f32) or 2^-53 (f64).\n")
