@@ -151,15 +151,29 @@ Partial partial_eval(const Graph& g, const Mask& known, const Mask& force_unknow
   return r;
 }
 
-Linearized linearize(const Graph& g, const Mask& active) {
-  ir::GraphPtr j = jvp(g, active);
-  Mask known(j->params.size(), false);
+Linearized linearize(const Graph& g, const Mask& active, const Mask& outputs) {
+  Mask force;
+  for (std::size_t i = 0; i < g.results.size(); ++i)
+    force.push_back(is_inexact(g.type(g.results[i]).dtype()) && (outputs.empty() || outputs[i]));
+  JvpGraph j = jvp_graph(g, active, force);
+  // Tangents that nobody asked for are dropped.
+  Graph graph = *j.graph;
+  std::size_t n = g.results.size(), next = n;
+  std::vector<ValueId> results(graph.results.begin(),
+                               graph.results.begin() + static_cast<std::ptrdiff_t>(n));
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!j.out[i]) continue;
+    if (force[i]) results.push_back(graph.results[next]);
+    ++next;
+  }
+  graph.results = std::move(results);
+  Mask known(graph.params.size(), false);
   for (std::size_t i = 0; i < g.params.size(); ++i) known[i] = true;
   // Tangents of the results are unknown even where they are zero whatever the inputs.
-  Mask force(j->results.size(), false);
-  for (std::size_t i = g.results.size(); i < j->results.size(); ++i) force[i] = true;
-  Partial p = partial_eval(*j, known, force);
-  for (std::size_t i = 0; i < g.results.size(); ++i)
+  Mask unknown(graph.results.size(), false);
+  for (std::size_t i = n; i < unknown.size(); ++i) unknown[i] = true;
+  Partial p = partial_eval(graph, known, unknown);
+  for (std::size_t i = 0; i < n; ++i)
     XYLEM_CHECK(p.result_known[i], "a primal result depends on tangents");
   return {p.known, p.unknown, p.num_residuals};
 }

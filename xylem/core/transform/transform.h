@@ -31,7 +31,8 @@ struct Linearized {
   ir::GraphPtr linear;
   int num_residuals = 0;
 };
-Linearized linearize(const ir::Graph& g, const Mask& active);
+// `outputs`: which results have tangents (all inexact ones if empty); others are auxiliary.
+Linearized linearize(const ir::Graph& g, const Mask& active, const Mask& outputs = {});
 
 // Transposes a graph that is linear in its parameters from `num_residuals` on.
 //   params:  residuals…, cotangents of results… -> results: cotangents of linear params…
@@ -39,9 +40,9 @@ Linearized linearize(const ir::Graph& g, const Mask& active);
 ir::GraphPtr transpose(const ir::Graph& linear, int num_residuals);
 
 // Reverse mode in one graph.
-//   params:  g.params…, cotangents of inexact results…
+//   params:  g.params…, cotangents of inexact results (of `outputs`, if given)…
 //   results: g.results…, cotangents of active params…
-ir::GraphPtr vjp(const ir::Graph& g, const Mask& active);
+ir::GraphPtr vjp(const ir::Graph& g, const Mask& active, const Mask& outputs = {});
 
 inline constexpr int kNotMapped = -1;
 

@@ -114,13 +114,12 @@ ir::GraphPtr transpose(const Graph& linear, int num_residuals) {
   return dce(*b.finish(std::move(results)));
 }
 
-ir::GraphPtr vjp(const Graph& g, const Mask& active) {
-  Linearized l = linearize(g, active);
+ir::GraphPtr vjp(const Graph& g, const Mask& active, const Mask& outputs) {
+  Linearized l = linearize(g, active, outputs);
   Builder b(g.name);
   std::vector<ValueId> args, cts;
   for (ValueId v : g.params) args.push_back(b.param(g.type(v)));
-  for (ValueId v : g.results)
-    if (is_inexact(g.type(v).dtype())) cts.push_back(b.param(g.type(v)));
+  for (ValueId v : l.linear->results) cts.push_back(b.param(l.linear->type(v)));
   std::vector<ValueId> out = b.inline_graph(*l.primal, args);
   std::vector<ValueId> values(out.begin() + static_cast<std::ptrdiff_t>(g.results.size()),
                               out.end());
