@@ -31,6 +31,12 @@ class Docs(unittest.TestCase):
                 path = page.parent / target.split("#")[0]
                 self.assertTrue(path.exists(), f"{page.relative_to(ROOT)}: {target}")
 
+    def test_named_files_exist(self):
+        for page in pages():
+            for name in re.findall(r"`((?:xylem|tools|cmake|tests|docs|configs|examples|benchmarks)/[\w./-]+)`",
+                                   page.read_text(encoding="utf-8")):
+                self.assertTrue((ROOT / name).exists(), f"{page.relative_to(ROOT)} names {name}")
+
     def test_every_library_has_a_page(self):
         for folder in sorted((ROOT / "xylem").iterdir()):
             if folder.is_dir() and list(folder.rglob("*.cc")):
