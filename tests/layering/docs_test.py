@@ -35,7 +35,8 @@ class Docs(unittest.TestCase):
         for page in pages():
             for name in re.findall(r"`((?:xylem|tools|cmake|tests|docs|configs|examples|benchmarks)/[\w./-]+)`",
                                    page.read_text(encoding="utf-8")):
-                self.assertTrue((ROOT / name).exists(), f"{page.relative_to(ROOT)} names {name}")
+                if "/foo" not in name:
+                    self.assertTrue((ROOT / name).exists(), f"{page.relative_to(ROOT)} names {name}")
 
     def test_every_library_has_a_page(self):
         for folder in sorted((ROOT / "xylem").iterdir()):
