@@ -1,6 +1,6 @@
 """Writes xylem/compiler/math/coefficients.h: minimax polynomials of the elementary functions.
 
-    python3 tools/math/make_coefficients.py > xylem/compiler/math/coefficients.h
+    python3 tools/math/make_coefficients.py | clang-format --assume-filename=a.h > xylem/compiler/math/coefficients.h
 
 Needs mpmath (gmpy2 makes it several times faster). Each table states function, interval and the largest
 error of the polynomial with its rounded coefficients, relative to the function that it serves and
