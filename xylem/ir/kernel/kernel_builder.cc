@@ -15,7 +15,6 @@
 
 namespace xylem::ir {
 
-
 using Values = std::vector<KernelValue>;
 
 // One graph under construction: the body or a region of it.
@@ -178,12 +177,12 @@ Values KernelBuilder::op(const OpDef& def, std::span<const KernelValue> operands
 }
 
 KernelValue KernelBuilder::one(const OpDef& def, std::span<const KernelValue> operands, Attrs attrs,
-                         std::vector<GraphPtr> regions) {
+                               std::vector<GraphPtr> regions) {
   return op(def, operands, std::move(attrs), std::move(regions))[0];
 }
 
 KernelValue KernelBuilder::one(const OpDef& def, List operands, Attrs attrs,
-                         std::vector<GraphPtr> regions) {
+                               std::vector<GraphPtr> regions) {
   return one(def, std::span<const KernelValue>(operands.begin(), operands.size()), std::move(attrs),
              std::move(regions));
 }
@@ -263,8 +262,12 @@ KernelValue KernelBuilder::min(KernelValue a, KernelValue b) {
   return one(ops::kMinimum, {a, b});
 }
 
-KernelValue KernelBuilder::add(KernelValue a, std::int64_t b) { return b == 0 ? a : add(a, index(b)); }
-KernelValue KernelBuilder::mul(KernelValue a, std::int64_t b) { return b == 1 ? a : mul(a, index(b)); }
+KernelValue KernelBuilder::add(KernelValue a, std::int64_t b) {
+  return b == 0 ? a : add(a, index(b));
+}
+KernelValue KernelBuilder::mul(KernelValue a, std::int64_t b) {
+  return b == 1 ? a : mul(a, index(b));
+}
 
 KernelValue KernelBuilder::less(KernelValue a, KernelValue b) {
   return one(ops::kCompare, {a, b},
@@ -289,7 +292,7 @@ std::span<const KernelValue> as_span(std::initializer_list<KernelValue> list) {
 }  // namespace
 
 KernelValue KernelBuilder::load(KernelValue ref, std::span<const KernelValue> at, const Dims& dims,
-                          const Dims& shape, KernelValue mask) {
+                                const Dims& shape, KernelValue mask) {
   Values operands = {ref};
   Attrs attrs;
   add_walk(operands, attrs, at, dims, mask);
@@ -297,7 +300,8 @@ KernelValue KernelBuilder::load(KernelValue ref, std::span<const KernelValue> at
   return one(ops::kKernelLoad, operands, std::move(attrs));
 }
 
-KernelValue KernelBuilder::load(KernelValue ref, List at, const Dims& dims, const Dims& shape, KernelValue mask) {
+KernelValue KernelBuilder::load(KernelValue ref, List at, const Dims& dims, const Dims& shape,
+                                KernelValue mask) {
   return load(ref, as_span(at), dims, shape, mask);
 }
 
@@ -305,17 +309,20 @@ KernelValue KernelBuilder::load_scalar(KernelValue ref, std::span<const KernelVa
   return load(ref, at, {}, {});
 }
 
-KernelValue KernelBuilder::load_scalar(KernelValue ref, List at) { return load(ref, as_span(at), {}, {}); }
+KernelValue KernelBuilder::load_scalar(KernelValue ref, List at) {
+  return load(ref, as_span(at), {}, {});
+}
 
-void KernelBuilder::store(KernelValue ref, KernelValue value, std::span<const KernelValue> at, const Dims& dims,
-                          KernelValue mask) {
+void KernelBuilder::store(KernelValue ref, KernelValue value, std::span<const KernelValue> at,
+                          const Dims& dims, KernelValue mask) {
   Values operands = {ref, value};
   Attrs attrs;
   add_walk(operands, attrs, at, dims, mask);
   op(ops::kKernelStore, operands, std::move(attrs));
 }
 
-void KernelBuilder::store(KernelValue ref, KernelValue value, List at, const Dims& dims, KernelValue mask) {
+void KernelBuilder::store(KernelValue ref, KernelValue value, List at, const Dims& dims,
+                          KernelValue mask) {
   store(ref, value, as_span(at), dims, mask);
 }
 
@@ -329,7 +336,8 @@ KernelValue KernelBuilder::gather(KernelValue ref, KernelValue offsets, KernelVa
   return one(ops::kKernelGather, operands, std::move(attrs));
 }
 
-void KernelBuilder::scatter(KernelValue ref, KernelValue value, KernelValue offsets, KernelValue mask) {
+void KernelBuilder::scatter(KernelValue ref, KernelValue value, KernelValue offsets,
+                            KernelValue mask) {
   Values operands = {ref, value, offsets};
   Attrs attrs;
   if (mask.defined()) {
@@ -345,23 +353,28 @@ void KernelBuilder::prefetch(KernelValue ref, List at) {
   op(ops::kKernelPrefetch, operands);
 }
 
-KernelValue KernelBuilder::fma(KernelValue a, KernelValue b, KernelValue c) { return one(ops::kKernelFma, {a, b, c}); }
-KernelValue KernelBuilder::ldexp(KernelValue x, KernelValue n) { return one(ops::kKernelLdexp, {x, n}); }
+KernelValue KernelBuilder::fma(KernelValue a, KernelValue b, KernelValue c) {
+  return one(ops::kKernelFma, {a, b, c});
+}
+KernelValue KernelBuilder::ldexp(KernelValue x, KernelValue n) {
+  return one(ops::kKernelLdexp, {x, n});
+}
 
 KernelValue KernelBuilder::tail_mask(KernelValue first, KernelValue limit, std::int64_t lanes) {
   // The number of live lanes fits i32 once it is clamped, and narrow compares are cheap.
   const Dims shape = {lanes};
   const KernelValue left =
       one(ops::kConvert, {min(sub(limit, first), index(lanes))}, {{"result_dtype", DType::kI32}});
-  const KernelValue lane = one(ops::kIota, std::span<const KernelValue>(),
-                         {{"iota_dimension", 0}, {"shape", shape}, {"result_dtype", DType::kI32}});
+  const KernelValue lane =
+      one(ops::kIota, std::span<const KernelValue>(),
+          {{"iota_dimension", 0}, {"shape", shape}, {"result_dtype", DType::kI32}});
   return less(lane, broadcast(left, shape));
 }
 
 // Control flow.
 
-Values KernelBuilder::for_(KernelValue lo, KernelValue hi, std::int64_t step, std::span<const KernelValue> carries,
-                           const LoopBody& body) {
+Values KernelBuilder::for_(KernelValue lo, KernelValue hi, std::int64_t step,
+                           std::span<const KernelValue> carries, const LoopBody& body) {
   std::vector<Type> types;
   for (KernelValue v : carries) types.push_back(type(v));
   open_scope();
@@ -406,7 +419,8 @@ Values KernelBuilder::if_(KernelValue predicate, const Branch& then, const Branc
   GraphPtr then_graph = first->builder.finish(std::move(then_results));
   GraphPtr else_graph = second->builder.finish(std::move(else_results));
   const auto captures = static_cast<std::int64_t>(operands.size() - 1);
-  return op(ops::kIf, operands, {{"num_captures", captures}}, {std::move(then_graph), std::move(else_graph)});
+  return op(ops::kIf, operands, {{"num_captures", captures}},
+            {std::move(then_graph), std::move(else_graph)});
 }
 
 Values KernelBuilder::while_(std::span<const KernelValue> carries, const Condition& condition,
@@ -434,7 +448,8 @@ Values KernelBuilder::while_(std::span<const KernelValue> carries, const Conditi
   GraphPtr condition_graph = first->builder.finish(std::move(condition_results));
   GraphPtr body_graph = second->builder.finish(std::move(body_results));
   const auto captures = static_cast<std::int64_t>(operands.size() - carries.size());
-  return op(ops::kWhile, operands, {{"num_captures", captures}}, {std::move(condition_graph), std::move(body_graph)});
+  return op(ops::kWhile, operands, {{"num_captures", captures}},
+            {std::move(condition_graph), std::move(body_graph)});
 }
 
 Kernel KernelBuilder::finish() {

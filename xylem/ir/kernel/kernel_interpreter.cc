@@ -185,8 +185,7 @@ class KernelRunner : public RegionRunner, public RefTable {
       if (!map.block.empty()) {
         for (std::size_t d = 0; d < map.block.size(); ++d) {
           std::int64_t start = map.offset[d];
-          for (std::size_t a = 0; a < at.size(); ++a)
-            start += map.coef[d * at.size() + a] * at[a];
+          for (std::size_t a = 0; a < at.size(); ++a) start += map.coef[d * at.size() + a] * at[a];
           views_[i].start[d] = start;
         }
       }

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "xylem/ir/kernel/internal/ref_table.h"
 #include "xylem/ir/kernel.h"
+#include "xylem/ir/kernel/internal/ref_table.h"
 #include "xylem/ir/ops/families.h"
 
 namespace xylem::ir {
@@ -95,8 +95,7 @@ std::vector<Type> store_shape(const OpCall& call) {
 }
 
 void want_offsets(const OpCall& call, const Type& offsets, std::string_view label) {
-  if (!offsets.is_tensor() ||
-      (offsets.dtype() != DType::kI64 && offsets.dtype() != DType::kI32))
+  if (!offsets.is_tensor() || (offsets.dtype() != DType::kI64 && offsets.dtype() != DType::kI32))
     call.fail(label, "offsets must be a tile of i64 or i32", offsets.to_string(),
               "Convert the offsets.");
 }
@@ -118,8 +117,7 @@ std::vector<Type> scatter_shape(const OpCall& call) {
   const Type expected = Type::tensor(call.operands[0].dtype(), call.operands[2].dims());
   if (call.operands[1] != expected)
     call.fail("kernel_scatter_c4", "the value must be " + expected.to_string(),
-              call.operands[1].to_string(),
-              "Give one value of the ref's element type per offset.");
+              call.operands[1].to_string(), "Give one value of the ref's element type per offset.");
   if (masked) want_mask(call, call.operands[2].dims(), "kernel_scatter_c5");
   return {};
 }
@@ -146,14 +144,14 @@ std::vector<Type> for_shape(const OpCall& call) {
   std::vector<Type> expected = {i64_scalar()};
   expected.insert(expected.end(), call.operands.begin() + 2, call.operands.end());
   if (body.param_types() != expected)
-    call.fail("kernel_for_c4", "a region whose parameters are the index (i64[]), the carries and the captures",
+    call.fail("kernel_for_c4",
+              "a region whose parameters are the index (i64[]), the carries and the captures",
               fmt::format("a region with {} parameters", body.params.size()),
               "Give the region one parameter per operand, of the same type, behind the index.");
   std::vector<Type> results(expected.begin() + 1, expected.begin() + 1 + carries);
   for (const Type& t : results)
     if (!t.is_tensor())
-      call.fail("kernel_for_c5", "carries must be tiles", t.to_string(),
-                "Pass refs as captures.");
+      call.fail("kernel_for_c5", "carries must be tiles", t.to_string(), "Pass refs as captures.");
   if (body.result_types() != results)
     call.fail("kernel_for_c6", "a region whose results are the next carries",
               fmt::format("{} results for {} carries", body.results.size(), carries),
@@ -314,8 +312,9 @@ const OpDef kKernelStore{.name = "kernel.store",
                          .attrs = {kDimsAttr, kMaskedAttr},
                          .shape = store_shape,
                          .eval = store_eval,
-                         .labels = "kernel_store_c1 kernel_store_c2 kernel_store_c3 "
-                                   "kernel_store_c4 kernel_store_c5 kernel_store_c6"};
+                         .labels =
+                             "kernel_store_c1 kernel_store_c2 kernel_store_c3 "
+                             "kernel_store_c4 kernel_store_c5 kernel_store_c6"};
 
 const OpDef kKernelGather{
     .name = "kernel.gather",
@@ -334,8 +333,9 @@ const OpDef kKernelScatter{.name = "kernel.scatter",
                            .attrs = {kMaskedAttr},
                            .shape = scatter_shape,
                            .eval = scatter_eval,
-                           .labels = "kernel_scatter_c1 kernel_scatter_c2 kernel_scatter_c3 "
-                                     "kernel_scatter_c4 kernel_scatter_c5"};
+                           .labels =
+                               "kernel_scatter_c1 kernel_scatter_c2 kernel_scatter_c3 "
+                               "kernel_scatter_c4 kernel_scatter_c5"};
 
 // An effect, because its region may store.
 const OpDef kKernelFor{.name = "kernel.for",
@@ -346,8 +346,9 @@ const OpDef kKernelFor{.name = "kernel.for",
                        .attrs = {{"step", AttrKind::kInt}, {"num_carries", AttrKind::kInt}},
                        .shape = for_shape,
                        .eval = for_eval,
-                       .labels = "kernel_for_c1 kernel_for_c2 kernel_for_c3 kernel_for_c4 "
-                                 "kernel_for_c5 kernel_for_c6"};
+                       .labels =
+                           "kernel_for_c1 kernel_for_c2 kernel_for_c3 kernel_for_c4 "
+                           "kernel_for_c5 kernel_for_c6"};
 
 const OpDef kKernelFma{.name = "kernel.fma",
                        .traits = kPointwise | kExact | kKernelOnly,
@@ -365,19 +366,18 @@ const OpDef kKernelLdexp{.name = "kernel.ldexp",
                          .eval = ldexp_eval,
                          .labels = "kernel_ldexp_c1 kernel_ldexp_c2"};
 
-const OpDef kKernelPrefetch{
-    .name = "kernel.prefetch",
-    .traits = kEffect | kKernelOnly,
-    .min_operands = 1,
-    .max_operands = -1,
-    .shape = prefetch_shape,
-    .eval = prefetch_eval,
-    .labels = "kernel_prefetch_c1 kernel_prefetch_c2 kernel_prefetch_c3"};
+const OpDef kKernelPrefetch{.name = "kernel.prefetch",
+                            .traits = kEffect | kKernelOnly,
+                            .min_operands = 1,
+                            .max_operands = -1,
+                            .shape = prefetch_shape,
+                            .eval = prefetch_eval,
+                            .labels = "kernel_prefetch_c1 kernel_prefetch_c2 kernel_prefetch_c3"};
 
 Family kernel_family() {
-  static constexpr std::array kOps = {
-      &kKernelLoad, &kKernelStore, &kKernelGather,  &kKernelScatter,
-      &kKernelFor,  &kKernelFma,   &kKernelLdexp, &kKernelPrefetch};
+  static constexpr std::array kOps = {&kKernelLoad,    &kKernelStore,   &kKernelGather,
+                                      &kKernelScatter, &kKernelFor,     &kKernelFma,
+                                      &kKernelLdexp,   &kKernelPrefetch};
   return kOps;
 }
 

@@ -31,9 +31,12 @@ std::string numbers(const Dims& d) {
 const char* access_name(const Kernel::Param& p) {
   if (p.space == MemorySpace::kScratch) return "scratch";
   switch (p.access) {
-    case Kernel::Access::kRead: return "read";
-    case Kernel::Access::kWrite: return "write";
-    case Kernel::Access::kReadWrite: return "read_write";
+    case Kernel::Access::kRead:
+      return "read";
+    case Kernel::Access::kWrite:
+      return "write";
+    case Kernel::Access::kReadWrite:
+      return "read_write";
   }
   return "read";
 }
@@ -75,7 +78,8 @@ class Reader {
  private:
   [[noreturn]] void fail(const std::string& expected) const {
     throw_user_error({fmt::format("kernel text, line {}", line_number_), expected,
-                      fmt::format("\"{}\"", whole_line_), "Write a kernel as Kernel::to_string does."});
+                      fmt::format("\"{}\"", whole_line_),
+                      "Write a kernel as Kernel::to_string does."});
   }
 
   bool next_line() {
@@ -179,11 +183,16 @@ class Reader {
     if (!dims.empty()) p.dims = list(dims);
     while (!line_.empty()) {
       const std::string_view key = word();
-      if (key == "block") p.map.block = list(word());
-      else if (key == "coef") p.map.coef = list(word());
-      else if (key == "offset") p.map.offset = list(word());
-      else if (key == "alias") p.alias = static_cast<int>(number(word()));
-      else fail("block, coef, offset or alias");
+      if (key == "block")
+        p.map.block = list(word());
+      else if (key == "coef")
+        p.map.coef = list(word());
+      else if (key == "offset")
+        p.map.offset = list(word());
+      else if (key == "alias")
+        p.alias = static_cast<int>(number(word()));
+      else
+        fail("block, coef, offset or alias");
     }
     return p;
   }
@@ -200,8 +209,10 @@ std::string Kernel::to_string() const {
   std::string s = "kernel \"";
   for (char c : name) {
     if (c == '"' || c == '\\') s += '\\';
-    if (c == '\n') s += "\\n";
-    else s += c;
+    if (c == '\n')
+      s += "\\n";
+    else
+      s += c;
   }
   s += "\"\n";
   for (const Axis& a : grid) {

@@ -8,6 +8,8 @@
 #include "xylem/ir/kernel.h"
 #include "xylem/ir/ops/contraction.h"
 #include "xylem/ir/ops/control.h"
+#include "xylem/ir/ops/convert.h"
+#include "xylem/ir/ops/elementwise_unary.h"
 #include "xylem/ir/ops/movement.h"
 #include "xylem/ir/ops/reduction.h"
 #include "xylem/ir/verify.h"
@@ -39,10 +41,10 @@ class KernelVerifier {
   [[noreturn]] void fail(const std::string& where, const std::string& expected,
                          const std::string& given, const std::string& advice,
                          const Location& loc = {}) const {
-    throw UserError(ErrorParts{fmt::format("kernel {}: {}",
-                                           kernel_.name.empty() ? "?" : kernel_.name, where),
-                               expected, given, advice},
-                    loc.source);
+    throw UserError(
+        ErrorParts{fmt::format("kernel {}: {}", kernel_.name.empty() ? "?" : kernel_.name, where),
+                   expected, given, advice},
+        loc.source);
   }
 
   void grid() const {
@@ -80,16 +82,18 @@ class KernelVerifier {
            fmt::format("{}, {} and {}", m.block.size(), m.offset.size(), m.coef.size()),
            "Give one row of coefficients per dimension, one column per grid axis.");
     for (std::int64_t d : m.block)
-      if (d < 1) fail(where, "positive block sizes", to_string(m.block), "Use blocks of 1 or more.");
+      if (d < 1)
+        fail(where, "positive block sizes", to_string(m.block), "Use blocks of 1 or more.");
     if (p.space == MemorySpace::kScratch) {
       if (!m.block.empty() || p.alias >= 0 || p.access != Kernel::Access::kReadWrite)
         fail(where, "scratch that is whole, read and written, and aliases nothing",
              "another declaration", "Declare scratch by its type alone.");
     }
     if (p.alias < 0) return;
-    const bool known = p.alias < static_cast<int>(kernel_.params.size()) &&
-                       p.alias != static_cast<int>(i);
-    const Kernel::Param* other = known ? &kernel_.params[static_cast<std::size_t>(p.alias)] : nullptr;
+    const bool known =
+        p.alias < static_cast<int>(kernel_.params.size()) && p.alias != static_cast<int>(i);
+    const Kernel::Param* other =
+        known ? &kernel_.params[static_cast<std::size_t>(p.alias)] : nullptr;
     if (!other || other->space == MemorySpace::kScratch ||
         dtype_bytes(other->dtype) != dtype_bytes(p.dtype) ||
         num_elements(other->dims) != num_elements(p.dims))
@@ -119,8 +123,10 @@ class KernelVerifier {
 
   static bool allowed(const OpDef& def) {
     return def.is(kPointwise) || def.is(kStructural) || def.is(kConstant) || def.is(kKernelOnly) ||
-           &def == &ops::kIota || &def == &ops::kReduce || &def == &ops::kDotGeneral ||
-           &def == &ops::kIf || &def == &ops::kCase || &def == &ops::kWhile;
+           &def == &ops::kIota || &def == &ops::kBitcastConvert ||
+           &def == &ops::kOptimizationBarrier || &def == &ops::kReduce ||
+           &def == &ops::kDotGeneral || &def == &ops::kIf || &def == &ops::kCase ||
+           &def == &ops::kWhile;
   }
 
   void body(const Graph& g, const RefParams& param_refs, int depth) const {
@@ -177,8 +183,8 @@ class KernelVerifier {
   // Every region sees the op's operands (behind its own arguments): the refs among them.
   void regions(const Graph& g, const Op& op, const RefParams& refs, int depth) const {
     if (op.regions.empty()) return;
-    std::size_t first = 0;   // first operand that the regions get
-    std::size_t extra = 0;   // region parameters in front that are no operands
+    std::size_t first = 0;  // first operand that the regions get
+    std::size_t extra = 0;  // region parameters in front that are no operands
     if (op.def == &ops::kIf || op.def == &ops::kCase) first = 1;
     if (op.def == &ops::kKernelFor) first = 2, extra = 1;
     for (const GraphPtr& region : op.regions) {
