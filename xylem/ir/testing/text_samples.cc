@@ -135,9 +135,9 @@ graph @while(%0: i32[], %1: f32[4], %2: f32[4]) -> (i32[], f32[4]) {
   return %3, %4
 }
 graph @nested_captures(%0: i1[], %1: i32[], %2: f32[], %3: f32[]) -> (f32[], f32[]) {
-  %4 = stablehlo.if(%0, %2, %1, %3) {num_captures = 3} [
-    graph(%0: f32[], %1: i32[], %2: f32[]) -> (f32[]) {
-      %3 = stablehlo.case(%1, %0, %2) {num_captures = 2} [
+  %4 = stablehlo.if(%0, %1, %2, %3) {num_captures = 3} [
+    graph(%0: i32[], %1: f32[], %2: f32[]) -> (f32[]) {
+      %3 = stablehlo.case(%0, %1, %2) {num_captures = 2} [
         graph(%0: f32[], %1: f32[]) -> (f32[]) {
           return %0
         },
@@ -148,8 +148,8 @@ graph @nested_captures(%0: i1[], %1: i32[], %2: f32[], %3: f32[]) -> (f32[], f32
       ] : f32[]
       return %3
     },
-    graph(%0: f32[], %1: i32[], %2: f32[]) -> (f32[]) {
-      return %0
+    graph(%0: i32[], %1: f32[], %2: f32[]) -> (f32[]) {
+      return %1
     }
   ] : f32[]
   %5 = stablehlo.case(%1) [
@@ -341,7 +341,8 @@ std::vector<GraphPtr> make_samples() {
   std::vector<GraphPtr> out;
   for (const Module::Function& f : parse_module(text, "samples").functions) out.push_back(f.graph);
   for (const OpDef* def : op_table()) {
-    if (def->num_regions != 0 || def->min_operands < 1 || def->min_operands != def->max_operands)
+    if (!def->is(kPointwise) || def->num_regions != 0 || def->min_operands < 1 ||
+        def->min_operands != def->max_operands)
       continue;
     bool plain = true;
     for (const AttrDef& a : def->attrs) plain = plain && !a.required;

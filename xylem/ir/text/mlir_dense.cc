@@ -78,11 +78,14 @@ class DenseReader {
       clean(a.data(), n);
       return a;
     }
+    std::byte one[16] = {};
     if (given == static_cast<std::int64_t>(element_)) {
-      std::byte one[16] = {};
       decode(one);
-      clean(one, 1);
-      return splat(one, at);
+      // A byte of up to eight booleans is a repeated value if it is 0, 1 or (older) 0xFF.
+      bool repeated = !is_bool || n == 1 || n > 8 || one[0] == std::byte{0} ||
+                      one[0] == std::byte{1} || one[0] == std::byte{255};
+      clean(one, repeated ? 1 : 0);
+      if (repeated) return splat(one, at);
     }
     if (is_bool && given == (n + 7) / 8) {  // older form: one bit an element
       std::vector<std::byte> packed(static_cast<std::size_t>(given));

@@ -36,6 +36,8 @@ Location MlirReader::read_location_alias() {
   }
   Alias& a = alias(c_.text().substr(start, name.size() + 1), start);
   if (a.has_location) return a.location;
+  // Chains of call sites may be longer than what we descend into; their far end is not followed.
+  if (c_.depth() > kMaxDepth / 2) return {};
   std::size_t back = c_.pos();
   c_.seek(a.pos);
   a.busy = true;
@@ -50,12 +52,6 @@ Location MlirReader::read_location_alias() {
 }
 
 Location MlirReader::read_location_body() {
-  // Chains of call sites may be longer than what we descend into; the rest is skipped.
-  if (c_.depth() > kMaxDepth - 8) {
-    c_.balanced('(', ')', "location");
-    c_.seek(c_.pos() - 1);
-    return {};
-  }
   Cursor::Depth depth(c_);
   if (c_.peek() == '#') return read_location_alias();
   if (c_.accept_word("unknown")) return {};

@@ -124,6 +124,8 @@ void StablehloParser::read_pretty(Scope& scope, ParsedOp& op) {
   }
   if (parentheses) c_.expect(')', n);
   read_optional_attrs(op);
+  // optimization_barrier() of nothing has no types.
+  if (parentheses && op.operands.empty() && c_.peek() != ':') return;
   read_types(scope, op);
 }
 
