@@ -104,6 +104,11 @@ using ShapeRule = std::vector<Type> (*)(const OpCall&);
 // Reference evaluation: slow and obvious. Results have the types of `result_types`.
 using EvalRule = std::vector<HostArray> (*)(const EvalCall&);
 using DimRule = DimMap (*)(const OpCall&, std::span<const Type> results);
+class Builder;
+// Appends simpler ops with the meaning of `op` to the builder and gives the results; `operands`
+// are values of the builder.
+using ExpandRule = std::vector<ValueId> (*)(Builder& b, const Op& op,
+                                            std::span<const ValueId> operands);
 
 // Everything that the IR knows about an op. One object per op, defined in its family's file.
 struct OpDef {
@@ -121,6 +126,9 @@ struct OpDef {
   double max_ulp = 0;
   // The constraint labels that `shape` can raise, separated by blanks.
   std::string_view labels = {};
+  // The decomposition of an op that is not basic, into ops nearer to StableHLO's. Null for
+  // basic ops and for those that refuse: a xylem.* op without one cannot be exported (legalize.h).
+  ExpandRule expand = nullptr;
 
   bool is(std::uint32_t trait) const { return (traits & trait) == trait; }
   const AttrDef* find_attr(std::string_view attr) const;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "xylem/ir/builder.h"
+#include "xylem/ir/ops/elementwise_unary.h"
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/internal/shape_util.h"
 
@@ -19,6 +21,20 @@ Types call_shape_rule(const OpCall& call) {
 
 std::vector<HostArray> call_eval(const EvalCall& call) {
   return call.regions.run(*call.op.regions[0], call.operands);
+}
+
+using Values = std::vector<ValueId>;
+
+// The first region in place of the call.
+Values inline_call(Builder& b, const Op& op, std::span<const ValueId> operands) {
+  return b.inline_graph(*op.regions[0], operands);
+}
+
+// As JAX lowers it: a barrier keeps the recomputation from being merged with the original.
+Values expand_remat(Builder& b, const Op& op, std::span<const ValueId> operands) {
+  if (!op.attrs.flag("prevent_cse") || operands.empty()) return inline_call(b, op, operands);
+  ValueIds kept = b.op(kOptimizationBarrier, operands);
+  return b.inline_graph(*op.regions[0], kept);
 }
 
 // The types of those that have tangents: floats and complex numbers.
@@ -69,6 +85,9 @@ Types custom_vjp_shape_rule(const OpCall& call) {
 
 Types identity_shape_rule(const OpCall& call) { return {tensor_operand(call, 0)}; }
 std::vector<HostArray> identity_eval(const EvalCall& call) { return {call.operands[0]}; }
+Values expand_identity(Builder&, const Op&, std::span<const ValueId> operands) {
+  return {operands[0]};
+}
 
 }  // namespace
 
@@ -79,7 +98,8 @@ const OpDef kCall = {.name = "xylem.call",
                      .attrs = {{"name", AttrKind::kString, false}},
                      .shape = call_shape_rule,
                      .eval = call_eval,
-                     .labels = "call_c1"};
+                     .labels = "call_c1",
+                     .expand = inline_call};
 const OpDef kRemat = {.name = "xylem.remat",
                       .traits = kXylem | kControlFlow,
                       .max_operands = -1,
@@ -88,7 +108,8 @@ const OpDef kRemat = {.name = "xylem.remat",
                                 {"prevent_cse", AttrKind::kBool, false}},
                       .shape = call_shape_rule,
                       .eval = call_eval,
-                      .labels = "remat_c1"};
+                      .labels = "remat_c1",
+                      .expand = expand_remat};
 const OpDef kCustomJvp = {.name = "xylem.custom_jvp",
                           .traits = kXylem | kControlFlow,
                           .max_operands = -1,
@@ -97,7 +118,8 @@ const OpDef kCustomJvp = {.name = "xylem.custom_jvp",
                                     {"num_consts", AttrKind::kInt, false}},
                           .shape = custom_jvp_shape_rule,
                           .eval = call_eval,
-                          .labels = "custom_jvp_c1 custom_jvp_c2 custom_jvp_c3"};
+                          .labels = "custom_jvp_c1 custom_jvp_c2 custom_jvp_c3",
+                          .expand = inline_call};
 const OpDef kCustomVjp = {
     .name = "xylem.custom_vjp",
     .traits = kXylem | kControlFlow,
@@ -106,7 +128,8 @@ const OpDef kCustomVjp = {
     .attrs = {{"name", AttrKind::kString, false}, {"num_consts", AttrKind::kInt, false}},
     .shape = custom_vjp_shape_rule,
     .eval = call_eval,
-    .labels = "custom_vjp_c1 custom_vjp_c2 custom_vjp_c3 custom_vjp_c4"};
+    .labels = "custom_vjp_c1 custom_vjp_c2 custom_vjp_c3 custom_vjp_c4",
+    .expand = inline_call};
 const OpDef kCheckpointName = {.name = "xylem.checkpoint_name",
                                .traits = kXylem | kPointwise | kExact | kLinear,
                                .min_operands = 1,
@@ -114,14 +137,16 @@ const OpDef kCheckpointName = {.name = "xylem.checkpoint_name",
                                .attrs = {{"name", AttrKind::kString}},
                                .shape = identity_shape_rule,
                                .eval = identity_eval,
-                               .labels = "checkpoint_name_i1"};
+                               .labels = "checkpoint_name_i1",
+                               .expand = expand_identity};
 const OpDef kStopGradient = {.name = "xylem.stop_gradient",
                              .traits = kXylem | kPointwise | kExact | kIdempotent,
                              .min_operands = 1,
                              .max_operands = 1,
                              .shape = identity_shape_rule,
                              .eval = identity_eval,
-                             .labels = "stop_gradient_i1"};
+                             .labels = "stop_gradient_i1",
+                             .expand = expand_identity};
 
 Family transform_family() {
   static const OpDef* const kOps[] = {&kScan,      &kCall,           &kRemat,       &kCustomJvp,
