@@ -7,17 +7,19 @@
 namespace xylem::ir {
 namespace {
 
-bool is_legal(const Graph& g) {
+using Which = std::function<bool(const OpDef&)>;
+
+bool has_any(const Graph& g, const Which& which) {
   for (const Op& op : g.ops) {
-    if (op.def->is(kXylem)) return false;
+    if (which(*op.def)) return true;
     for (const GraphPtr& region : op.regions)
-      if (!is_legal(*region)) return false;
+      if (has_any(*region, which)) return true;
   }
-  return true;
+  return false;
 }
 
 // One round: expands the ops that stand in `g` now.
-GraphPtr expand_once(const Graph& g) {
+GraphPtr expand_once(const Graph& g, const Which& which) {
   Builder b(g.name);
   std::vector<ValueId> map(g.values.size(), kNoValue);
   for (std::size_t i = 0; i < g.params.size(); ++i)
@@ -28,16 +30,16 @@ GraphPtr expand_once(const Graph& g) {
     operands.clear();
     for (ValueId v : op.operands) operands.push_back(map[static_cast<std::size_t>(v)]);
     b.set_location(op.loc);
-    if (op.def->is(kXylem)) {
+    if (which(*op.def)) {
       if (op.def->expand == nullptr)
-        throw UserError(ErrorParts{op.def->name, "an exported op must have a StableHLO form",
+        throw UserError(ErrorParts{op.def->name, "the op must have a decomposition here",
                                    "this one has none",
-                                   "Transform the program until the op is gone, then export"},
+                                   "Transform the program until the op is gone"},
                         op.loc.source);
       results = op.def->expand(b, op, operands);
     } else {
       std::vector<GraphPtr> regions;
-      for (const GraphPtr& region : op.regions) regions.push_back(legalize(region));
+      for (const GraphPtr& region : op.regions) regions.push_back(decompose(region, which));
       results = b.op(*op.def, operands, op.attrs, std::move(regions)).to_vector();
     }
     XYLEM_CHECK(results.size() == op.results.size(), op.def->name);
@@ -54,10 +56,14 @@ GraphPtr expand_once(const Graph& g) {
 
 }  // namespace
 
-GraphPtr legalize(const GraphPtr& graph) {
+GraphPtr decompose(const GraphPtr& graph, const Which& which) {
   GraphPtr g = graph;
-  while (!is_legal(*g)) g = expand_once(*g);
+  while (has_any(*g, which)) g = expand_once(*g, which);
   return g;
+}
+
+GraphPtr legalize(const GraphPtr& graph) {
+  return decompose(graph, [](const OpDef& def) { return def.is(kXylem); });
 }
 
 Module legalize(const Module& module) {

@@ -126,8 +126,8 @@ struct OpDef {
   double max_ulp = 0;
   // The constraint labels that `shape` can raise, separated by blanks.
   std::string_view labels = {};
-  // The decomposition of an op that is not basic, into ops nearer to StableHLO's. Null for
-  // basic ops and for those that refuse: a xylem.* op without one cannot be exported (legalize.h).
+  // The decomposition of an op that is not basic, into ops nearer to StableHLO's: what export and
+  // whoever has no rule of its own use (legalize.h). Null for basic ops and those that refuse.
   ExpandRule expand = nullptr;
 
   bool is(std::uint32_t trait) const { return (traits & trait) == trait; }
