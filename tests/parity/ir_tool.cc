@@ -2,6 +2,7 @@
 //
 //   ir_tool stablehlo FILE              StableHLO text of FILE
 //   ir_tool native FILE                 native text of FILE
+//   ir_tool samples OUT_DIR             writes a StableHLO text of every op into OUT_DIR
 //   ir_tool run FILE OUT_DIR [INPUT…]   evaluates @main with the interpreter
 //
 // FILE is native text if its name ends in ".xir", else StableHLO text. An INPUT holds one argument's
@@ -17,6 +18,7 @@
 
 #include "xylem/base/error.h"
 #include "xylem/ir/interpreter.h"
+#include "xylem/ir/testing/text_samples.h"
 #include "xylem/ir/text.h"
 #include "xylem/ir/verify.h"
 
@@ -63,15 +65,26 @@ void run(const std::string& path, const std::string& out_dir,
   }
 }
 
+void samples(const std::string& out_dir) {
+  for (const GraphPtr& g : testing::stablehlo_samples()) {
+    Module m;
+    m.name = g->name;
+    m.functions.push_back({"main", false, g});
+    std::ofstream(fmt::format("{}/{}.mlir", out_dir, g->name)) << print_stablehlo(m);
+  }
+}
+
 int main_with(const std::vector<std::string>& args) {
   if (args.size() == 2 && args[0] == "stablehlo") {
     std::fputs(print_stablehlo(load(args[1])).c_str(), stdout);
   } else if (args.size() == 2 && args[0] == "native") {
     std::fputs(print(load(args[1])).c_str(), stdout);
+  } else if (args.size() == 2 && args[0] == "samples") {
+    samples(args[1]);
   } else if (args.size() >= 3 && args[0] == "run") {
     run(args[1], args[2], {args.begin() + 3, args.end()});
   } else {
-    std::fputs("usage: ir_tool stablehlo|native FILE, or run FILE OUT_DIR [INPUT…]\n", stderr);
+    std::fputs("usage: ir_tool stablehlo|native FILE, samples OUT_DIR, or run FILE OUT_DIR [INPUT…]\n", stderr);
     return 2;
   }
   return 0;

@@ -219,10 +219,9 @@ std::string_view Cursor::balanced(char open, char close, std::string_view readin
   while (pos_ < text_.size()) {
     char c = text_[pos_];
     if (c == '"') {
-      std::size_t quote = pos_++;
-      while (pos_ < text_.size() && text_[pos_] != '"') pos_ += text_[pos_] == '\\' ? 2 : 1;
-      if (pos_ >= text_.size())
-        fail(quote, reading, "a string ends in '\"'", "the text ends first", "Close it");
+      std::string_view plain;
+      if (!plain_string(plain, reading)) string(reading);
+      continue;
     } else if (c == '(' || c == '[' || c == '{' || c == '<') {
       expected += c == '(' ? ')' : c == '[' ? ']' : c == '{' ? '}' : '>';
     } else if (c == '-' && raw(1) == '>') {

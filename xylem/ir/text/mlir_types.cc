@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
+#include <optional>
 
 #include "xylem/base/error.h"
 #include "xylem/ir/text/mlir_reader.h"
@@ -8,6 +10,19 @@
 
 namespace xylem::ir::text {
 namespace {
+
+// StableHLO's names only, not NumPy's.
+std::optional<DType> element_type_named(std::string_view name) {
+  static const auto kNames = [] {
+    std::array<std::string_view, kNumDTypes> names;
+    for (int i = 0; i < kNumDTypes; ++i)
+      names[static_cast<std::size_t>(i)] = dtype_name(static_cast<DType>(i));
+    return names;
+  }();
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    if (kNames[i] == name) return static_cast<DType>(i);
+  return std::nullopt;
+}
 
 bool is_alias_start(std::string_view line) {
   if (line.size() < 2 || (line[0] != '#' && line[0] != '!') || !is_identifier_start(line[1]))
@@ -149,8 +164,8 @@ DType MlirReader::read_element_type(TypeExtra& extra) {
     saw_index_ = true;
     return DType::kI64;
   }
-  std::optional<DType> d = parse_dtype(name);
-  if (!d || name != dtype_name(*d) || is_complex(*d) || *d == DType::kFloat0)
+  std::optional<DType> d = element_type_named(name);
+  if (!d || is_complex(*d) || *d == DType::kFloat0)
     c_.fail(at, "element type", "expected an element type of StableHLO",
             fmt::format("found '{}'", name), "Use i1, i8, ui8, f32, bf16, complex<f32>, …");
   return *d;

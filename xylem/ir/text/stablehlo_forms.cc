@@ -17,6 +17,7 @@ using Kind = Clause::Kind;
 
 constexpr Clause kIota[] = {{"dim", "iota_dimension", Kind::kInt}};
 constexpr Clause kBroadcast[] = {{"dims", "broadcast_dimensions", Kind::kDims}};
+constexpr Clause kLeading[] = {{"sizes", "broadcast_sizes", Kind::kDims}};
 constexpr Clause kTranspose[] = {{"dims", "permutation", Kind::kDims}};
 constexpr Clause kReverse[] = {{"dims", "dimensions", Kind::kDims}};
 constexpr Clause kDimension[] = {{"dim", "dimension", Kind::kInt}};
@@ -35,6 +36,7 @@ constexpr Form kForms[] = {
     {"stablehlo.dynamic_iota", kIota},
     {"stablehlo.broadcast_in_dim", kBroadcast},
     {"stablehlo.dynamic_broadcast_in_dim", kBroadcast},
+    {"stablehlo.broadcast", kLeading},
     {"stablehlo.transpose", kTranspose},
     {"stablehlo.reverse", kReverse},
     {"stablehlo.concatenate", kDimension},
@@ -96,7 +98,8 @@ void StablehloParser::read_pretty(Scope& scope, ParsedOp& op) {
     c_.balanced('<', '>', n);
     return read_types(scope, op);
   }
-  if (!op.def && n != "stablehlo.create_token")
+  if (n == "stablehlo.dot") return read_dot_general(scope, op);
+  if (!op.def && n != "stablehlo.create_token" && n != "stablehlo.broadcast")
     c_.fail(op.pos, n, "ops are those of StableHLO and CHLO that the op table knows",
             "this one is not in it", "Legalise the program to such ops");
   const Form* form = find_form(n);

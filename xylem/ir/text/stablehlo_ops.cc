@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "xylem/base/error.h"
+#include "xylem/ir/ops/contraction.h"
 #include "xylem/ir/ops/control.h"
+#include "xylem/ir/ops/movement.h"
 #include "xylem/ir/ops/transform.h"
 #include "xylem/ir/text/stablehlo_attrs.h"
 #include "xylem/ir/text/stablehlo_parser.h"
@@ -443,11 +445,29 @@ void StablehloParser::finish_op(Scope& scope, ParsedOp& op, const std::vector<Re
   }
 }
 
-// Ops that are read as others.
+// Ops that are read as others: deprecated ones, and those without a meaning on one device.
 bool StablehloParser::expand(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names) {
   if (op.def) return false;
   if (op.name == "stablehlo.create_token") {
     op.def = &ops::kAfterAll;
+    return false;
+  }
+  if (op.name == "stablehlo.broadcast" && op.operands.size() == 1) {
+    // New dimensions in front.
+    op.def = &ops::kBroadcastInDim;
+    op.attrs.erase("broadcast_sizes");
+    int rank = scope.graph->type(op.operands[0]).rank();
+    int result_rank = op.result_types.size() == 1 ? op.result_types[0].rank() : rank;
+    Dims dims;
+    for (int i = 0; i < rank; ++i) dims.push_back(result_rank - rank + i);
+    op.attrs.set("broadcast_dimensions", std::move(dims));
+    return false;
+  }
+  if (op.name == "stablehlo.dot" && op.operands.size() == 2) {
+    op.def = &ops::kDotGeneral;
+    std::int64_t last = scope.graph->type(op.operands[0]).rank() - 1;
+    op.attrs.set("lhs_contracting_dimensions", Dims{std::max<std::int64_t>(last, 0)});
+    op.attrs.set("rhs_contracting_dimensions", Dims{0});
     return false;
   }
   if (op.name == "sdy.sharding_constraint" && op.operands.size() == 1 && names.size() == 1) {

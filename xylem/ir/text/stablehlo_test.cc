@@ -59,8 +59,7 @@ TEST(StablehloTextTest, SamplesCoverEveryStablehloAndChloOp) {
   }
 }
 
-// Puts the ops of a function into the generic form: "name"(operands) <{…}> : types. Only for texts
-// of one op that the pretty printer writes; the generic spelling stands in the test.
+// Two spellings of one op.
 struct Spelling {
   const char* pretty;
   const char* generic;
@@ -165,6 +164,12 @@ TEST(StablehloTextTest, PrettyAndGenericFormsReadAlike) {
        "  %x = stablehlo.compare LT, %k, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
        "  stablehlo.return %x : tensor<i1>\n}, {\n ^bb0(%k: tensor<i32>):\n"
        "  stablehlo.return %k : tensor<i32>\n}) {mhlo.x} : (tensor<i32>) -> tensor<i32>"},
+      {"stablehlo.broadcast_in_dim %f, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<4x2x3xf32>",
+       "stablehlo.broadcast %f, sizes = [4] : (tensor<2x3xf32>) -> tensor<4x2x3xf32>"},
+      {"stablehlo.dot_general %f, %v, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] "
+       ": (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2xf32>",
+       "stablehlo.dot %f, %v, precision = [DEFAULT, DEFAULT] : (tensor<2x3xf32>, tensor<3xf32>) "
+       "-> tensor<2xf32>"},
       {"stablehlo.after_all : !stablehlo.token", "stablehlo.create_token : !stablehlo.token"},
       {"stablehlo.exponential %f {result_accuracy = #stablehlo.result_accuracy<mode = "
        "#stablehlo.result_accuracy_mode<HIGHEST>>} : tensor<2x3xf32>",
@@ -174,7 +179,7 @@ TEST(StablehloTextTest, PrettyAndGenericFormsReadAlike) {
   for (const Spelling& s : spellings) {
     auto read = [](const char* op) {
       std::string text = "func.func public @main(%f: tensor<2x3xf32>, %s: tensor<f32>, %i: "
-                         "tensor<i32>, %p: tensor<i1>) {\n  %r = ";
+                         "tensor<i32>, %p: tensor<i1>, %v: tensor<3xf32>) {\n  %r = ";
       return parse_stablehlo(text + op + "\n  return\n}", "spelling");
     };
     Module a = read(s.pretty), b = read(s.generic);
