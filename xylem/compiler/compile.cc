@@ -1,0 +1,58 @@
+#include "xylem/compiler/compile.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "xylem/base/error.h"
+#include "xylem/compiler/compile_internal.h"
+#include "xylem/compiler/lowering/lowering.h"
+#include "xylem/compiler/passes/passes.h"
+#include "xylem/compiler/program/assign.h"
+
+namespace xylem::compiler {
+namespace {
+
+double ms_since(std::chrono::steady_clock::time_point t) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t).count();
+}
+
+void check_types(const ir::Graph& graph) {
+  const auto check = [&](ir::ValueId v) {
+    const ir::Type& t = graph.type(v);
+    if (t.is_token() || (t.is_tensor() && t.is_static())) return;
+    throw UserError(ErrorParts{fmt::format("compile {}", graph.name),
+                               "parameters and results that are tensors of static shape",
+                               t.to_string(), "Refine the program to one shape first."});
+  };
+  for (ir::ValueId v : graph.params) check(v);
+  for (ir::ValueId v : graph.results) check(v);
+}
+
+}  // namespace
+
+std::shared_ptr<const ProgramImpl> compile_program(ir::GraphPtr graph, const Options& options) {
+  check_types(*graph);
+  const auto start = std::chrono::steady_clock::now();
+  auto program = std::make_shared<ProgramImpl>();
+  program->params = graph->param_types();
+  program->results = graph->result_types();
+  graph = optimize(graph, options.quick);
+  const Plan plan = make_plan(*graph);
+  const Lowered lowered = Lowering(graph, plan, options).run();
+  assign_buffers(*graph, plan, options, lowered, program.get());
+  program->graph = graph;
+  program->info.passes_ms = ms_since(start);
+  const auto codegen = std::chrono::steady_clock::now();
+  program->kernels = get_kernels(lowered.kernels, options.quick);
+  program->info.codegen_ms = ms_since(codegen);
+  program->info.temporaries = program->arena;
+  for (const auto& k : program->kernels) program->info.code += k->code_bytes;
+  return program;
+}
+
+std::shared_ptr<const Program> compile(ir::GraphPtr graph, const Options& options) {
+  return compile_program(std::move(graph), options);
+}
+
+}  // namespace xylem::compiler
