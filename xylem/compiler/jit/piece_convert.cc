@@ -70,10 +70,10 @@ Value* PieceOps::encode(DType t, Value* x) {
   llvm::Type* bytes = int_like(x, 8);
   Value* a = b.CreateAnd(u, c(0x7fffffff));
   if (f.specials == Specials::kE8M0) {
-    // Powers of two; halfway goes up, as every significand of one bit is odd.
+    // Powers of two; halfway goes up, as every significand of one bit is odd. In the lowest binade
+    // everything goes up.
     Value* r = b.CreateLShr(b.CreateAdd(a, c(0x400000)), c(23));
-    Value* low = b.CreateSub(b.CreateLShr(b.CreateAdd(a, c(0x200000)), c(22)), c(1));
-    low = select(b.CreateICmpULT(a, c(0x400000)), c(0), low);
+    Value* low = b.CreateZExt(b.CreateICmpUGT(a, c(0x400000)), u->getType());
     r = select(b.CreateICmpULT(a, c(0x800000)), low, r);
     Value* bad = b.CreateOr(b.CreateICmpSLE(u, c(0)), b.CreateICmpUGT(r, c(254)));
     return b.CreateTrunc(select(bad, c(255), r), bytes);
@@ -220,10 +220,6 @@ Piece PieceOps::convert(DType from, DType to, Piece p) {
         return to == DType::kC128 ? b.CreateFPExt(x, f64_like(x)) : b.CreateFPTrunc(x, f32_like(x));
       };
       return {part(p.v), part(p.im)};
-    }
-    if (to == DType::kBool) {
-      Value* zero = float_const(p.v, 0.0);
-      return {b.CreateOr(b.CreateFCmpUNE(p.v, zero), b.CreateFCmpUNE(p.im, zero))};
     }
     return convert(real_dtype(from), to, {p.v});
   }

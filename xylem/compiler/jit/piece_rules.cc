@@ -8,6 +8,7 @@
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include "xylem/base/error.h"
+#include "xylem/base/internal/float_codec.h"
 #include "xylem/compiler/jit/piece_complex.h"
 #include "xylem/compiler/jit/piece_ops.h"
 #include "xylem/ir/kernel.h"
@@ -39,11 +40,24 @@ Piece subtract(PieceOps& o, PieceCall& c) {
   return o.result(c.from, o.b.CreateFSub(o.number(c.from, x), o.number(c.from, y)));
 }
 
+// f8E8M0FNU has f32's range: products and quotients are rounded from f64, where they do not vanish.
+template <class F>
+Piece in_f64(PieceOps& o, PieceCall& c, F f) {
+  const auto wide = [&](Piece& p) {
+    Value* x = o.number(c.from, p);
+    return o.b.CreateFPExt(x, o.f64_like(x));
+  };
+  Value* x = wide(c.in[0]);
+  return o.round(c.from, o.round_to_odd(f(x, c.in.size() > 1 ? wide(c.in[1]) : x)));
+}
+
 Piece multiply(PieceOps& o, PieceCall& c) {
   Piece &x = c.in[0], &y = c.in[1];
   if (c.from == DType::kBool) return {o.b.CreateAnd(x.v, y.v)};
   if (is_integer(c.from)) return {o.wrap(c.from, o.b.CreateMul(x.v, y.v))};
   if (is_complex(c.from)) return complex_multiply(o, x, y);
+  if (c.from == DType::kF8E8M0FNU)
+    return in_f64(o, c, [&](Value* a, Value* d) { return o.b.CreateFMul(a, d); });
   return o.result(c.from, o.b.CreateFMul(o.number(c.from, x), o.number(c.from, y)));
 }
 
@@ -51,6 +65,8 @@ Piece divide(PieceOps& o, PieceCall& c) {
   Piece &x = c.in[0], &y = c.in[1];
   if (is_integer(c.from)) return {o.divide_int(c.from, x.v, y.v)};
   if (is_complex(c.from)) return complex_divide(o, x, y);
+  if (c.from == DType::kF8E8M0FNU)
+    return in_f64(o, c, [&](Value* a, Value* d) { return o.b.CreateFDiv(a, d); });
   return o.result(c.from, o.b.CreateFDiv(o.number(c.from, x), o.number(c.from, y)));
 }
 
@@ -312,6 +328,8 @@ Piece square(PieceOps& o, PieceCall& c) {
     Value* half = o.b.CreateFMul(x.v, x.im);
     return {re, o.b.CreateFAdd(half, half)};
   }
+  if (c.from == DType::kF8E8M0FNU)
+    return in_f64(o, c, [&](Value* a, Value* d) { return o.b.CreateFMul(a, d); });
   Value* v = o.number(c.from, x);
   return o.result(c.from, o.b.CreateFMul(v, v));
 }
@@ -320,15 +338,13 @@ Piece convert(PieceOps& o, PieceCall& c) { return o.convert(c.from, c.to, c.in[0
 
 // Rounds the mantissa to fewer bits and narrows the exponent's range.
 Piece reduce_precision(PieceOps& o, PieceCall& c) {
-  // Formats under 16 bits are rounded in f32, others in their own bits.
-  const bool half = c.from == DType::kF16;
-  const DTypeInfo& info = dtype_info(c.from == DType::kF64            ? DType::kF64
-                                     : c.from == DType::kBF16 || half ? c.from
-                                                                      : DType::kF32);
-  Value* x =
-      info.dtype == DType::kBF16 || half ? o.bits(c.from, c.in[0]) : o.number(c.from, c.in[0]);
-  const unsigned width = static_cast<unsigned>(info.bits);
-  Value* u = o.b.CreateBitCast(x, o.int_like(x, width));
+  // Formats without infinities are rounded in f32, others in their own bits.
+  const bool ieee = !is_narrow_float(c.from) ||
+                    internal::float_format(c.from).specials == internal::Specials::kIeee;
+  const bool own_bits = ieee && is_narrow_float(c.from);
+  const DTypeInfo& info = dtype_info(ieee ? c.from : DType::kF32);
+  Value* x = own_bits ? o.bits(c.from, c.in[0]) : o.number(c.from, c.in[0]);
+  Value* u = o.b.CreateBitCast(x, o.int_like(x, static_cast<unsigned>(info.bits)));
   llvm::Type* type = u->getType();
   const auto k = [&](std::uint64_t v) { return llvm::ConstantInt::get(type, v); };
   const int m = info.mantissa_bits, e = info.exponent_bits;
@@ -356,7 +372,7 @@ Piece reduce_precision(PieceOps& o, PieceCall& c) {
   }
   Value* nan = o.b.CreateICmpUGT(o.b.CreateAnd(u, k(sign_mask - 1)), k(exponent_mask));
   r = o.select(nan, to_m > 0 ? u : infinity, r);
-  if (info.dtype == DType::kBF16 || half) return {r};
+  if (own_bits) return {r};
   return o.result(c.from, o.b.CreateBitCast(r, x->getType()));
 }
 
