@@ -44,7 +44,8 @@ class Builder {
   // A constant of one repeated value, converted to dtype; a scalar when dims is empty.
   ValueId splat(DType dtype, const Dims& dims, double value);
   ValueId splat_like(ValueId v, double value) {
-    return splat(type(v).dtype(), type(v).dims(), value);
+    const Type t = type(v);  // a copy: appending moves the values
+    return splat(t.dtype(), t.dims(), value);
   }
 
   const Type& type(ValueId v) const { return graph_.type(v); }
