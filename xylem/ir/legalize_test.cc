@@ -122,6 +122,35 @@ TEST(LegalizeTest, CallsAreInlinedAndIdentitiesVanish) {
   expect_same_value(ops::kCheckpointName, {args[0]}, {{"name", "x"}});
 }
 
+TEST(LegalizeTest, NextAfterIsMadeOfBitOperations) {
+  const float values[] = {0, -0.0f, 1, -1, 1e-45f, -1e-45f, 3e38f, INFINITY, -INFINITY, NAN};
+  std::vector<float> xs, ys;
+  for (float x : values)
+    for (float y : values) xs.push_back(x), ys.push_back(y);
+  auto n = static_cast<std::int64_t>(xs.size());
+  HostArray x = HostArray::from(xs, {n}), y = HostArray::from(ys, {n});
+  for (DType t : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16}) {
+    std::vector<HostArray> args{x.astype(t), y.astype(t)};
+    Builder b("test");
+    ValueId p = b.param(Type::tensor(t, {n})), q = b.param(Type::tensor(t, {n}));
+    GraphPtr g = b.finish({b.one(ops::kNextAfter, {p, q})});
+    GraphPtr basic =
+        decompose(g, [](const OpDef& def) { return &def == &ops::kNextAfter; });
+    EXPECT_GT(basic->ops.size(), 1u);
+    HostArray want = evaluate(*g, args)[0], got = evaluate(*basic, args)[0];
+    for (std::int64_t i = 0; i < n; ++i) {
+      double w = want.at(i), h = got.at(i);
+      EXPECT_TRUE((std::isnan(w) && std::isnan(h)) ||
+                  (w == h && std::signbit(w) == std::signbit(h)))
+          << dtype_name(t) << " " << xs[static_cast<std::size_t>(i)] << " "
+          << ys[static_cast<std::size_t>(i)] << ": " << h << " instead of " << w;
+      if (t == DType::kF32 && !std::isnan(w)) {
+        EXPECT_EQ(w, std::nextafter(xs[static_cast<std::size_t>(i)], ys[static_cast<std::size_t>(i)]));
+      }
+    }
+  }
+}
+
 TEST(LegalizeTest, RegionsOfOrdinaryOpsAreLegalisedToo) {
   Builder inner("branch");
   ValueId x = inner.param(Type::tensor(DType::kF32, {3}));

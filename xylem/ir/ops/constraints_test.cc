@@ -51,7 +51,7 @@ std::vector<Case> elementwise_cases() {
   for (const OpDef* op : {&kAbs, &kSign, &kNegate, &kSquare})
     out.push_back({op, "i1", "it is i1[]", {b()}});
   for (const OpDef* op : {&kAdd, &kSubtract, &kMultiply, &kDivide, &kRemainder, &kMaximum,
-                          &kMinimum, &kPower, &kAtan2, &kAnd, &kOr, &kXor, &kShiftLeft,
+                          &kMinimum, &kPower, &kAtan2, &kNextAfter, &kAnd, &kOr, &kXor, &kShiftLeft,
                           &kShiftRightLogical, &kShiftRightArithmetic, &kComplex}) {
     bool bits = op == &kAnd || op == &kOr || op == &kXor || op == &kShiftLeft ||
                 op == &kShiftRightLogical || op == &kShiftRightArithmetic;
@@ -63,6 +63,8 @@ std::vector<Case> elementwise_cases() {
   }
   out.push_back({&kAdd, "c1", "operand 0 is f32[2], operand 1 is i32[2], which differ in dtype",
                  {f({2}), i({2})}});
+  Type f8 = t(DType::kF8E5M2);
+  out.push_back({&kNextAfter, "i1", "they are f8E5M2[]", {f8, f8}});
   out.push_back({&kComplex, "i1", "must be f32 or f64", {t(DType::kF16), t(DType::kF16)}});
 
   Attrs eq{{"comparison_direction", EnumAttr("EQ")}}, lt{{"comparison_direction", EnumAttr("LT")}};

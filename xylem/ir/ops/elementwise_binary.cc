@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "xylem/ir/builder.h"
+#include "xylem/ir/ops/convert.h"
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/internal/elementwise.h"
 #include "xylem/ir/ops/internal/scalar_ops.h"
@@ -111,6 +113,65 @@ struct ShiftRightArithmetic {
   }
 };
 
+std::vector<Type> next_after_shape_rule(const OpCall& call) {
+  Type t = binary_shape_rule<kElFloat>(call)[0];
+  if (dtype_bits(t.dtype()) < 16)
+    fail(call, "i1", "the operands must be f16, bf16, f32 or f64", "they are " + t.to_string(),
+         "Convert them to a wider float");
+  return {t};
+}
+
+// Neighbours have neighbouring bits: one more away from zero, one less towards it.
+std::vector<HostArray> next_after_eval(const EvalCall& call) {
+  const HostArray& x = call.operands[0];
+  DType bits_type = dtype_bits(x.dtype()) == 16   ? DType::kU16
+                    : dtype_bits(x.dtype()) == 32 ? DType::kU32
+                                                  : DType::kU64;
+  HostArray from(bits_type, x.dims(), x.owner());
+  HostArray to(bits_type, x.dims());
+  std::uint64_t sign = 1ull << (dtype_bits(x.dtype()) - 1);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    double a = x.at(i), b = call.operands[1].at(i);
+    std::uint64_t bits;
+    load(from, i, 1, &bits);
+    if (a == 0)
+      bits = (b < 0 ? sign : 0) + 1;
+    else
+      bits = (a < b) == (a > 0) ? bits + 1 : bits - 1;
+    store(to, i, 1, &bits);
+  }
+  HostArray out(x.dtype(), x.dims(), to.owner());
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    double a = x.at(i), b = call.operands[1].at(i), special = a == b ? b : NAN;
+    if (!(a < b) && !(a > b)) store(out, i, 1, &special);
+  }
+  return {std::move(out)};
+}
+
+std::vector<ValueId> expand_next_after(Builder& b, const Op&, std::span<const ValueId> operands) {
+  ValueId x = operands[0], y = operands[1];
+  const Type t = b.type(x);
+  int bits = dtype_bits(t.dtype());
+  DType integer = bits == 16 ? DType::kI16 : bits == 32 ? DType::kI32 : DType::kI64;
+  auto compare = [&](ValueId p, ValueId q, const char* direction) {
+    return b.one(kCompare, {p, q}, {{"comparison_direction", EnumAttr(direction)}});
+  };
+  auto select = [&](ValueId p, ValueId yes, ValueId no) { return b.one(kSelect, {p, yes, no}); };
+  ValueId zero = b.splat_like(x, 0);
+  ValueId own = b.one(kBitcastConvert, {x}, {{"result_dtype", integer}});
+  ValueId one = b.splat_like(own, 1), minus = b.splat_like(own, -1);
+  // Away from zero exactly if "x < y" and "x > 0" are both true or both false.
+  ValueId inwards = b.one(kXor, {compare(x, y, "LT"), compare(x, zero, "GT")});
+  ValueId next = b.one(kAdd, {own, select(inwards, minus, one)});
+  ValueId least = b.one(kShiftLeft, {one, b.splat_like(own, bits - 1)});
+  least = select(compare(y, zero, "LT"), b.one(kOr, {least, one}), one);
+  next = select(compare(x, zero, "EQ"), least, next);
+  next = b.one(kBitcastConvert, {next}, {{"result_dtype", t.dtype()}});
+  next = select(compare(x, y, "EQ"), y, next);
+  ValueId nan = b.one(kOr, {compare(x, x, "NE"), compare(y, y, "NE")});
+  return {select(nan, b.splat_like(x, NAN), next)};
+}
+
 constexpr unsigned kBits = kElBool | kElInt;
 constexpr unsigned kNoComplex = kElReal;
 
@@ -174,6 +235,12 @@ const OpDef kPower = binary("stablehlo.power", kTranscendental, binary_shape_rul
                             binary_eval<Power, kElNumber, true>, "power_i1 power_i2 power_c1", 2);
 const OpDef kAtan2 = binary("stablehlo.atan2", kTranscendental, binary_shape_rule<kElInexact>,
                             binary_eval<Atan2, kElInexact, true>, "atan2_i1 atan2_i2 atan2_c1", 2);
+const OpDef kNextAfter = [] {
+  OpDef d = binary("chlo.next_after", kExact, next_after_shape_rule, next_after_eval,
+                   "next_after_i1 next_after_i2 next_after_c1");
+  d.expand = expand_next_after;
+  return d;
+}();
 const OpDef kAnd =
     binary("stablehlo.and", kExact | kCommutative | kAssociative, binary_shape_rule<kBits>,
            binary_eval<And, kBits>, "and_i1 and_i2 and_c1");
@@ -200,7 +267,7 @@ const OpDef kComplex = binary("stablehlo.complex", kExact | kLinear, complex_sha
 Family elementwise_binary_family() {
   static const OpDef* const kOps[] = {
       &kAdd,     &kSubtract, &kMultiply, &kDivide, &kRemainder, &kMaximum,
-      &kMinimum, &kPower,    &kAtan2,    &kAnd,    &kOr,        &kXor,
+      &kMinimum, &kPower,    &kAtan2,    &kNextAfter, &kAnd,    &kOr,        &kXor,
       &kShiftLeft, &kShiftRightLogical, &kShiftRightArithmetic, &kComplex,
       &kCompare, &kSelect,   &kClamp};
   return kOps;

@@ -19,6 +19,9 @@ extern const OpDef kMaximum, kMinimum;
 // base -1 (1 or -1).
 extern const OpDef kPower;
 extern const OpDef kAtan2;
+// chlo.next_after(x, y): the number next to x in the direction of y; y if they are equal, NaN if
+// either is. f16, bf16, f32, f64.
+extern const OpDef kNextAfter;
 // Logical for bool, bitwise for integers.
 extern const OpDef kAnd, kOr, kXor;
 // Amounts that are negative or at least the width give 0, arithmetic shifts all sign bits.

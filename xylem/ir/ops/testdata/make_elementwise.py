@@ -32,12 +32,14 @@ BINARY = {
     "stablehlo.add": lax.add, "stablehlo.subtract": lax.sub, "stablehlo.multiply": lax.mul,
     "stablehlo.divide": lax.div, "stablehlo.remainder": lax.rem, "stablehlo.maximum": lax.max,
     "stablehlo.minimum": lax.min, "stablehlo.power": lax.pow, "stablehlo.atan2": lax.atan2,
+    "chlo.next_after": lax.nextafter,
     "stablehlo.and": lax.bitwise_and, "stablehlo.shift_left": lax.shift_left,
     "stablehlo.shift_right_logical": lax.shift_right_logical,
     "stablehlo.shift_right_arithmetic": lax.shift_right_arithmetic,
 }
-FLOAT_BINARY = list(BINARY)[:9]
-INT_BINARY = [n for n in BINARY if n not in ("stablehlo.atan2", "stablehlo.power")]
+FLOAT_BINARY = list(BINARY)[:10]
+INT_BINARY = [n for n in BINARY
+              if n not in ("stablehlo.atan2", "stablehlo.power", "chlo.next_after")]
 NAMES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16",
          "complex64": "c64", "int32": "i32", "int8": "i8", "uint32": "ui32", "uint8": "ui8"}
 
