@@ -217,8 +217,10 @@ void scan_partial(PartialCall& c) {
 void scan_transpose(TransposeCall& c) {
   Parts n(c.op);
   const ir::Graph& body = *c.op.regions[0];
-  for (std::size_t i = 0; i < n.carry; ++i)
-    XYLEM_CHECK(c.linear[n.consts + i], "a scan to be transposed carries linear values only");
+  // Every carry of a linear scan is linear; one whose initial value does not depend on the linear
+  // inputs starts from a zero tangent.
+  Mask linear = c.linear;
+  for (std::size_t i = 0; i < n.carry; ++i) linear[n.consts + i] = true;
   std::size_t first_x = n.consts + n.carry;
   Builder b(body.name);
   std::vector<ValueId> values(body.params.size(), kNoValue), cts(body.results.size(), kNoValue);
@@ -255,7 +257,7 @@ void scan_transpose(TransposeCall& c) {
     cts[i] = b.param(body.type(body.results[i]));
     operands.push_back(c.cotangents[i]);
   }
-  std::vector<ValueId> ct = backward_pass(b, body, c.linear, values, cts);
+  std::vector<ValueId> ct = backward_pass(b, body, linear, values, cts);
   std::vector<ValueId> results;
   auto or_zeros = [&](ValueId v, std::size_t param) {
     return v != kNoValue ? v : ir::zeros(b, body.type(body.params[param])).v;

@@ -16,8 +16,8 @@ using ir::ValueId;
 
 ValueId batch_to_front(Builder& b, ValueId v, int dim, std::int64_t size) {
   Expr x{&b, v};
-  if (dim == kNotMapped) return ir::broadcast_new_dim(x, 0, size);
-  return ir::move_dim(x, dim, 0);
+  if (dim == kNotMapped) return ir::broadcast_new_dim(x, 0, size).v;
+  return ir::move_dim(x, dim, 0).v;
 }
 
 void batch_into(Builder& b, const Graph& g, std::span<const ValueId> args,
@@ -138,9 +138,9 @@ ir::GraphPtr batch_to(const Graph& g, std::span<const int> in_dims, std::int64_t
       continue;
     }
     if (dims[i] == kNotMapped)
-      results[i] = ir::broadcast_new_dim(x, out_dims[i], size);
+      results[i] = ir::broadcast_new_dim(x, out_dims[i], size).v;
     else
-      results[i] = ir::move_dim(x, dims[i], out_dims[i]);
+      results[i] = ir::move_dim(x, dims[i], out_dims[i]).v;
   }
   return b.finish(std::move(results));
 }

@@ -4,6 +4,7 @@
 #include "xylem/core/transform/passes.h"
 #include "xylem/core/transform/rules.h"
 #include "xylem/ir/expr.h"
+#include "xylem/ir/ops/custom_linear.h"
 
 namespace xylem::transform {
 
@@ -94,7 +95,7 @@ JvpGraph jvp_graph(const Graph& g, const Mask& in, const Mask& force) {
   r.out.resize(po.size());
   for (std::size_t i = 0; i < po.size(); ++i) {
     bool forced = i < force.size() && force[i];
-    if (to[i] == kNoValue && forced) to[i] = ir::zeros(b, b.type(po[i]));
+    if (to[i] == kNoValue && forced) to[i] = ir::zeros(b, b.type(po[i])).v;
     r.out[i] = to[i] != kNoValue;
   }
   std::vector<ValueId> results = po;
@@ -107,7 +108,16 @@ JvpGraph jvp_graph(const Graph& g, const Mask& in, const Mask& force) {
 ir::GraphPtr jvp(const Graph& g, const Mask& active) {
   Mask force;
   for (ValueId v : g.results) force.push_back(is_inexact(g.type(v).dtype()));
-  return jvp_graph(g, active, force).graph;
+  ir::GraphPtr r = jvp_graph(g, active, force).graph;
+  for (const Op& op : r->ops)
+    if (op.def == &ir::ops::kCustomLinear) {
+      const OpRules& rules = rules_of(*op.def);
+      throw UserError(ErrorParts{"forward-mode derivative of custom_vjp",
+                                 "the function must have a forward-mode rule", rules.refuse_jvp,
+                                 "Use grad, vjp or jacrev, or give a custom_jvp rule"},
+                      op.loc.source);
+    }
+  return r;
 }
 
 }  // namespace xylem::transform

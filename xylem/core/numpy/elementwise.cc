@@ -1,0 +1,268 @@
+#include <cmath>
+#include <limits>
+
+#include "xylem/core/numpy.h"
+#include "xylem/core/numpy/ops.h"
+#include "xylem/ir/ops/all.h"
+
+namespace xylem {
+
+using internal::binary;
+using internal::compare;
+using internal::select;
+using internal::unary;
+using internal::weak_dtype;
+using ir::Attr;
+using ir::Attrs;
+namespace ops = ir::ops;
+
+// clang-format off
+Array add(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kAdd, "add", x, y); }
+Array subtract(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kSubtract, "subtract", x, y); }
+Array multiply(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kMultiply, "multiply", x, y); }
+Array divide(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kDivide, "divide", x, y, true); }
+Array fmod(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kRemainder, "fmod", x, y); }
+Array power(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kPower, "power", x, y); }
+Array maximum(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kMaximum, "maximum", x, y); }
+Array minimum(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kMinimum, "minimum", x, y); }
+Array arctan2(const ArrayArg& y, const ArrayArg& x) { return binary(ops::kAtan2, "arctan2", y, x, true); }
+Array bitwise_and(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kAnd, "bitwise_and", x, y); }
+Array bitwise_or(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kOr, "bitwise_or", x, y); }
+Array bitwise_xor(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kXor, "bitwise_xor", x, y); }
+Array left_shift(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kShiftLeft, "left_shift", x, y); }
+Array equal(const ArrayArg& x, const ArrayArg& y) { return compare("equal", x, y, "EQ"); }
+Array not_equal(const ArrayArg& x, const ArrayArg& y) { return compare("not_equal", x, y, "NE"); }
+Array less(const ArrayArg& x, const ArrayArg& y) { return compare("less", x, y, "LT"); }
+Array less_equal(const ArrayArg& x, const ArrayArg& y) { return compare("less_equal", x, y, "LE"); }
+Array greater(const ArrayArg& x, const ArrayArg& y) { return compare("greater", x, y, "GT"); }
+Array greater_equal(const ArrayArg& x, const ArrayArg& y) { return compare("greater_equal", x, y, "GE"); }
+
+Array negative(const ArrayArg& x) { return unary(ops::kNegate, x); }
+Array positive(const ArrayArg& x) { return x.array; }
+Array exp(const ArrayArg& x) { return unary(ops::kExponential, x, true); }
+Array expm1(const ArrayArg& x) { return unary(ops::kExponentialMinusOne, x, true); }
+Array log(const ArrayArg& x) { return unary(ops::kLog, x, true); }
+Array log1p(const ArrayArg& x) { return unary(ops::kLogPlusOne, x, true); }
+Array sqrt(const ArrayArg& x) { return unary(ops::kSqrt, x, true); }
+Array cbrt(const ArrayArg& x) { return unary(ops::kCbrt, x, true); }
+Array sin(const ArrayArg& x) { return unary(ops::kSine, x, true); }
+Array cos(const ArrayArg& x) { return unary(ops::kCosine, x, true); }
+Array tan(const ArrayArg& x) { return unary(ops::kTan, x, true); }
+Array arcsin(const ArrayArg& x) { return unary(ops::kAsin, x, true); }
+Array arccos(const ArrayArg& x) { return unary(ops::kAcos, x, true); }
+Array arctan(const ArrayArg& x) { return unary(ops::kAtan, x, true); }
+Array sinh(const ArrayArg& x) { return unary(ops::kSinh, x, true); }
+Array cosh(const ArrayArg& x) { return unary(ops::kCosh, x, true); }
+Array tanh(const ArrayArg& x) { return unary(ops::kTanh, x, true); }
+Array arcsinh(const ArrayArg& x) { return unary(ops::kAsinh, x, true); }
+Array arccosh(const ArrayArg& x) { return unary(ops::kAcosh, x, true); }
+Array arctanh(const ArrayArg& x) { return unary(ops::kAtanh, x, true); }
+Array invert(const ArrayArg& x) { return unary(ops::kNot, x); }
+
+Array operator+(const ArrayArg& x, const ArrayArg& y) { return add(x, y); }
+Array operator-(const ArrayArg& x, const ArrayArg& y) { return subtract(x, y); }
+Array operator*(const ArrayArg& x, const ArrayArg& y) { return multiply(x, y); }
+Array operator/(const ArrayArg& x, const ArrayArg& y) { return divide(x, y); }
+Array operator%(const ArrayArg& x, const ArrayArg& y) { return mod(x, y); }
+Array operator-(const ArrayArg& x) { return negative(x); }
+Array operator==(const ArrayArg& x, const ArrayArg& y) { return equal(x, y); }
+Array operator!=(const ArrayArg& x, const ArrayArg& y) { return not_equal(x, y); }
+Array operator<(const ArrayArg& x, const ArrayArg& y) { return less(x, y); }
+Array operator<=(const ArrayArg& x, const ArrayArg& y) { return less_equal(x, y); }
+Array operator>(const ArrayArg& x, const ArrayArg& y) { return greater(x, y); }
+Array operator>=(const ArrayArg& x, const ArrayArg& y) { return greater_equal(x, y); }
+Array operator&(const ArrayArg& x, const ArrayArg& y) { return bitwise_and(x, y); }
+Array operator|(const ArrayArg& x, const ArrayArg& y) { return bitwise_or(x, y); }
+Array operator^(const ArrayArg& x, const ArrayArg& y) { return bitwise_xor(x, y); }
+Array operator~(const ArrayArg& x) { return invert(x); }
+Array operator<<(const ArrayArg& x, const ArrayArg& y) { return left_shift(x, y); }
+Array operator>>(const ArrayArg& x, const ArrayArg& y) { return right_shift(x, y); }
+Array& operator+=(Array& x, const ArrayArg& y) { return x = add(x, y); }
+Array& operator-=(Array& x, const ArrayArg& y) { return x = subtract(x, y); }
+Array& operator*=(Array& x, const ArrayArg& y) { return x = multiply(x, y); }
+Array& operator/=(Array& x, const ArrayArg& y) { return x = divide(x, y); }
+// clang-format on
+
+namespace {
+
+ArrayArg at(const Array& a, SourceLoc where) { return {a, where}; }
+
+// x as bool: x != 0.
+Array as_bool(const ArrayArg& x) {
+  return is_bool(x.array.dtype()) ? x.array : not_equal(x, at(zeros_like(x), x.where));
+}
+
+}  // namespace
+
+Array logical_and(const ArrayArg& x, const ArrayArg& y) {
+  return bitwise_and(at(as_bool(x), x.where), as_bool(y));
+}
+Array logical_or(const ArrayArg& x, const ArrayArg& y) {
+  return bitwise_or(at(as_bool(x), x.where), as_bool(y));
+}
+Array logical_xor(const ArrayArg& x, const ArrayArg& y) {
+  return bitwise_xor(at(as_bool(x), x.where), as_bool(y));
+}
+Array logical_not(const ArrayArg& x) { return invert(at(as_bool(x), x.where)); }
+
+Array right_shift(const ArrayArg& x, const ArrayArg& y) {
+  WeakDType t = promote_types(weak_dtype(x.array), weak_dtype(y.array), x.where);
+  return binary(is_unsigned_int(t.dtype) ? ops::kShiftRightLogical : ops::kShiftRightArithmetic,
+                "right_shift", x, y);
+}
+
+Array abs(const ArrayArg& x) {
+  DType t = x.array.dtype();
+  return is_bool(t) || is_unsigned_int(t) ? x.array : unary(ops::kAbs, x);
+}
+Array sign(const ArrayArg& x) { return unary(ops::kSign, x); }
+Array square(const ArrayArg& x) { return multiply(x, x); }
+Array reciprocal(const ArrayArg& x) { return divide(at(ArrayArg(1.0).array, x.where), x); }
+Array exp2(const ArrayArg& x) { return exp(at(multiply(x, std::log(2.0)), x.where)); }
+Array log2(const ArrayArg& x) {
+  return divide(at(log(x), x.where), std::log(2.0));
+}
+Array log10(const ArrayArg& x) { return divide(at(log(x), x.where), std::log(10.0)); }
+
+namespace {
+
+Array rounding(const ir::OpDef& def, const ArrayArg& x) {
+  DType t = x.array.dtype();
+  return is_float(t) ? unary(def, x) : x.array;
+}
+
+}  // namespace
+
+Array floor(const ArrayArg& x) { return rounding(ops::kFloor, x); }
+Array ceil(const ArrayArg& x) { return rounding(ops::kCeil, x); }
+Array round(const ArrayArg& x) { return rounding(ops::kRoundNearestEven, x); }
+Array trunc(const ArrayArg& x) {
+  if (!is_float(x.array.dtype())) return x.array;
+  return select(less(x, at(zeros_like(x), x.where)), ceil(x), floor(x), x.where);
+}
+
+Array real(const ArrayArg& x) {
+  return is_complex(x.array.dtype()) ? unary(ops::kReal, x) : x.array;
+}
+Array imag(const ArrayArg& x) {
+  return is_complex(x.array.dtype()) ? unary(ops::kImag, x) : zeros_like(x);
+}
+Array conj(const ArrayArg& x) {
+  if (!is_complex(x.array.dtype())) return x.array;
+  return binary(ops::kComplex, "conj", at(real(x), x.where), negative(at(imag(x), x.where)));
+}
+Array isnan(const ArrayArg& x) { return not_equal(x, x); }
+Array isfinite(const ArrayArg& x) {
+  if (!is_inexact(x.array.dtype())) return ones_like(x, DType::kBool);
+  if (is_complex(x.array.dtype()))
+    return logical_and(at(isfinite(at(real(x), x.where)), x.where), isfinite(imag(x)));
+  return unary(ops::kIsFinite, x);
+}
+Array isinf(const ArrayArg& x) {
+  if (!is_inexact(x.array.dtype())) return zeros_like(x, DType::kBool);
+  return equal(at(abs(x), x.where), std::numeric_limits<double>::infinity());
+}
+
+Array floor_divide(const ArrayArg& x, const ArrayArg& y) {
+  WeakDType t = promote_types(weak_dtype(x.array), weak_dtype(y.array), x.where);
+  SourceLoc w = x.where;
+  if (is_unsigned_int(t.dtype)) return binary(ops::kDivide, "floor_divide", x, y);
+  if (is_float(t.dtype)) {
+    // As NumPy: from the exact remainder, so that the quotient is the floor of the true one.
+    Array r = fmod(x, y);
+    Array q = divide(at(subtract(x, r), w), y);
+    Array fix = logical_and(at(not_equal(at(r, w), 0.0), w),
+                            not_equal(at(less(at(r, w), 0.0), w), less(y, 0.0)));
+    q = select(fix, subtract(at(q, w), 1.0), q, w);
+    return round(at(q, w));
+  }
+  Array q = binary(ops::kDivide, "floor_divide", x, y);
+  Array fix = logical_and(at(not_equal(at(sign(at(binary(ops::kRemainder, "floor_divide", x, y), w)), w), 0), w),
+                          not_equal(at(sign(x), w), sign(y)));
+  return select(fix, subtract(at(q, w), 1), q, w);
+}
+
+Array mod(const ArrayArg& x, const ArrayArg& y) {
+  SourceLoc w = x.where;
+  Array r = binary(ops::kRemainder, "mod", x, y);
+  if (is_unsigned_int(r.dtype())) return r;
+  Array zero = zeros_like(at(r, w));
+  Array divisor = internal::broadcast(
+      internal::with_dtype(y.array, weak_dtype(r), w), r.shape(), w);
+  Array fix = logical_and(at(not_equal(at(r, w), zero), w),
+                          not_equal(at(less(at(r, w), zero), w), less(divisor, zero)));
+  return select(fix, add(at(r, w), divisor), r, w);
+}
+
+Array pow(const ArrayArg& x, int n) {
+  if (n == 0) return ones_like(x);
+  bool invert_result = n < 0;
+  auto k = static_cast<unsigned>(invert_result ? -n : n);
+  Array acc, base = x.array;
+  while (k) {
+    if (k & 1) acc = acc.defined() ? multiply(at(acc, x.where), base) : base;
+    k >>= 1;
+    if (k) base = multiply(at(base, x.where), base);
+  }
+  return invert_result ? divide(at(ArrayArg(1.0).array, x.where), acc) : acc;
+}
+
+Array hypot(const ArrayArg& x, const ArrayArg& y) {
+  SourceLoc w = x.where;
+  Array a = abs(x), b = abs(y);
+  Array hi = maximum(at(a, w), b), lo = minimum(at(a, w), b);
+  Array safe = where(at(equal(at(hi, w), 0.0), w), 1.0, hi);
+  Array ratio = divide(at(lo, w), safe);
+  Array r = multiply(at(hi, w), sqrt(at(add(at(square(at(ratio, w)), w), 1.0), w)));
+  Array infinite = logical_or(at(isinf(at(a, w)), w), isinf(b));
+  return where(at(infinite, w), std::numeric_limits<double>::infinity(), r);
+}
+
+Array logaddexp(const ArrayArg& x, const ArrayArg& y) {
+  SourceLoc w = x.where;
+  Array hi = maximum(x, y);
+  Array d = subtract(x, y);
+  Array sum = add(at(hi, w), log1p(at(exp(at(negative(at(abs(at(d, w)), w)), w)), w)));
+  // Equal infinities have an undefined difference.
+  return where(at(isnan(at(d, w)), w), add(x, y), sum);
+}
+
+Array where(const ArrayArg& condition, const ArrayArg& x, const ArrayArg& y) {
+  SourceLoc w = condition.where;
+  WeakDType t = promote_types(weak_dtype(x.array), weak_dtype(y.array),
+                              internal::CallSite::outermost(w));
+  Array p = as_bool(condition);
+  Dims shapes[3] = {p.shape(), x.array.shape(), y.array.shape()};
+  Dims shape = internal::broadcast_shapes(shapes, "where", w);
+  return select(internal::broadcast(p, shape, w),
+                internal::broadcast(internal::with_dtype(x.array, t, w), shape, w),
+                internal::broadcast(internal::with_dtype(y.array, t, w), shape, w), w);
+}
+
+Array clip(const ArrayArg& x, const ArrayArg& min, const ArrayArg& max) {
+  return minimum(at(maximum(x, min), x.where), max);
+}
+
+Array nan_to_num(const ArrayArg& x, double nan) {
+  DType t = x.array.dtype();
+  if (!is_float(t)) return x.array;
+  double top = t == DType::kF64 ? std::numeric_limits<double>::max()
+               : t == DType::kF16 ? 65504.0
+               : t == DType::kBF16 ? 3.3895313892515355e38
+                                   : static_cast<double>(std::numeric_limits<float>::max());
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  Array r = where(at(isnan(x), x.where), nan, x);
+  r = where(at(equal(at(r, x.where), kInf), x.where), top, r);
+  return where(at(equal(at(r, x.where), -kInf), x.where), -top, r);
+}
+
+Array astype(const ArrayArg& x, DType dtype) { return x.array.astype(dtype, x.where); }
+Array stop_gradient(const ArrayArg& x) {
+  return is_inexact(x.array.dtype()) ? unary(ops::kStopGradient, x) : x.array;
+}
+Array checkpoint_name(const ArrayArg& x, std::string_view name) {
+  return internal::apply_one(ops::kCheckpointName, std::span<const Array>(&x.array, 1),
+                             Attrs{{"name", Attr(name)}}, x.where, x.array.weak_type());
+}
+
+}  // namespace xylem

@@ -1,0 +1,261 @@
+#include "xylem/core/random.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "xylem/base/error.h"
+#include "xylem/core/internal/trace.h"
+#include "xylem/core/numpy.h"
+#include "xylem/core/numpy/ops.h"
+#include "xylem/core/special.h"
+#include "xylem/ir/expr.h"
+#include "xylem/ir/ops/all.h"
+
+namespace xylem::random {
+
+using ir::Attr;
+using ir::Attrs;
+namespace ops = ir::ops;
+
+namespace {
+
+constexpr DType kU32 = DType::kU32;
+
+// 20 rounds of threefry2x32 on the counters (x0, x1), as u32 arithmetic.
+// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
+std::pair<Array, Array> threefry2x32(const Array& k0, const Array& k1, Array x0, Array x1) {
+  static constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+  Array parity = internal::constant(kU32, {}, 0x1BD11BDA);
+  Array keys[3] = {k0, k1, bitwise_xor(bitwise_xor(k0, k1), parity)};
+  auto rotate = [](const Array& x, int r) {
+    return bitwise_or(left_shift(x, internal::constant(kU32, {}, r)),
+                      right_shift(x, internal::constant(kU32, {}, 32 - r)));
+  };
+  x0 = add(x0, keys[0]);
+  x1 = add(x1, keys[1]);
+  for (int group = 0; group < 5; ++group) {
+    for (int r : kRotations[group % 2]) {
+      x0 = add(x0, x1);
+      x1 = bitwise_xor(rotate(x1, r), x0);
+    }
+    x0 = add(x0, keys[(group + 1) % 3]);
+    x1 = add(x1, add(keys[(group + 2) % 3], internal::constant(kU32, {}, group + 1)));
+  }
+  return {x0, x1};
+}
+
+void check_key(const Key& key) {
+  if (!key.data.defined() || key.data.dtype() != kU32 || key.data.shape() != Dims{2})
+    throw_user_error(
+        {"random", "a single key is needed",
+         key.data.defined() ? fmt::format("its data is {}", key.data.type_string())
+                            : std::string("the key is undefined"),
+         "Make it with random::key(seed); map over an array of keys with vmap"},
+        internal::CallSite::outermost({}));
+}
+
+std::pair<Array, Array> words(const Key& key) { return {key.data[0], key.data[1]}; }
+
+// The two output words for every index of the shape; the counter is the 64-bit flat index.
+std::pair<Array, Array> hashes(const Key& key, const Dims& shape) {
+  check_key(key);
+  std::int64_t n = num_elements(shape);
+  auto [k0, k1] = words(key);
+  Array low = internal::iota(kU32, {n}, 0), high = zeros({n}, kU32);
+  if (n > (std::int64_t{1} << 32)) {
+    Array index = internal::iota(DType::kU64, {n}, 0);
+    high = right_shift(index, internal::constant(DType::kU64, {}, 32)).astype(kU32);
+  }
+  auto [b0, b1] = threefry2x32(k0, k1, high, low);
+  return {b0.reshape(shape), b1.reshape(shape)};
+}
+
+}  // namespace
+
+Key key(std::int64_t seed) {
+  // Narrowed to 32 bits first, as with 64-bit types off; the sign does not spread.
+  std::vector<std::uint32_t> w = {0, static_cast<std::uint32_t>(static_cast<std::uint64_t>(seed))};
+  return {Array(HostArray::from(w, {2}))};
+}
+
+Key wrap_key_data(const ArrayArg& data) { return {data.array.astype(kU32)}; }
+
+Key split(const Key& key, Dims shape) {
+  auto [b0, b1] = hashes(key, shape);
+  return {stack({b0, b1}, -1)};
+}
+Key split(const Key& key, std::int64_t n) { return split(key, Dims{n}); }
+Key at(const Key& keys, std::int64_t i) { return {keys.data[i]}; }
+
+std::vector<Key> unstack(const Key& keys) {
+  std::vector<Key> r;
+  for (Array& a : xylem::unstack(keys.data)) r.push_back({a});
+  return r;
+}
+
+Key fold_in(const Key& key, const ArrayArg& data) {
+  check_key(key);
+  auto [k0, k1] = words(key);
+  auto [b0, b1] = threefry2x32(k0, k1, zeros({}, kU32), data.array.astype(kU32));
+  return {stack({b0, b1})};
+}
+
+Array bits(const Key& key, Dims shape, DType dtype) {
+  auto [b0, b1] = hashes(key, shape);
+  if (dtype == DType::kU64)
+    return bitwise_or(left_shift(b0.astype(dtype), internal::constant(dtype, {}, 32)),
+                      b1.astype(dtype));
+  Array x = bitwise_xor(b0, b1);
+  if (dtype == kU32) return x;
+  if (dtype == DType::kU8 || dtype == DType::kU16) return x.astype(dtype);
+  throw_user_error({"random::bits: dtype", "expected u8, u16, u32 or u64", dtype_name(dtype),
+                    "Draw bits of one of these and convert"},
+                   internal::CallSite::outermost({}));
+}
+
+namespace {
+
+Array bitcast(const Array& x, DType to) {
+  return internal::apply_one(ops::kBitcastConvert, std::span<const Array>(&x, 1),
+                             Attrs{{"result_dtype", Attr(to)}});
+}
+
+DType unsigned_of_width(int width) {
+  return width == 8    ? DType::kU8
+         : width == 16 ? DType::kU16
+         : width == 32 ? DType::kU32
+                       : DType::kU64;
+}
+
+void check_float(const char* what, DType dtype) {
+  if (is_float(dtype) && (dtype_bits(dtype) >= 16)) return;
+  throw_user_error({what, "a float dtype is needed", dtype_name(dtype),
+                    "Use f32, f64, bf16 or f16"},
+                   internal::CallSite::outermost({}));
+}
+
+// Multiples of 2^-m in [0, 1), m the mantissa bits.
+Array unit_uniform(const Key& key, const Dims& shape, DType dtype) {
+  check_float("random::uniform", dtype);
+  const DTypeInfo& info = dtype_info(dtype);
+  int m = info.mantissa_bits;
+  int width = m < 8 ? 8 : info.bits;
+  DType drawn = unsigned_of_width(width), whole = unsigned_of_width(info.bits);
+  Array b = right_shift(bits(key, shape, drawn), internal::constant(drawn, {}, width - m));
+  // With the exponent of 1.0 the bits are a number in [1, 2).
+  double one = std::ldexp(static_cast<double>(info.bias), m);
+  Array f = bitcast(bitwise_or(b.astype(whole), internal::constant(whole, {}, one)), dtype);
+  return subtract(f, internal::constant(dtype, {}, 1));
+}
+
+}  // namespace
+
+Array uniform(const Key& key, Dims shape, DType dtype, const ArrayArg& minval,
+              const ArrayArg& maxval) {
+  Array u = unit_uniform(key, shape, dtype);
+  Array lo = minval.array.astype(dtype), hi = maxval.array.astype(dtype);
+  return maximum(lo, add(multiply(u, subtract(hi, lo)), lo));
+}
+
+namespace {
+
+// The largest number below 1, negated: nextafter(-1, 0).
+double above_minus_one(DType dtype) {
+  return -1.0 + std::ldexp(1.0, -(dtype_info(dtype).mantissa_bits + 1));
+}
+
+}  // namespace
+
+Array normal(const Key& key, Dims shape, DType dtype) {
+  check_float("random::normal", dtype);
+  Array u = uniform(key, shape, dtype, above_minus_one(dtype), 1.0);
+  return multiply(internal::constant(dtype, {}, std::sqrt(2.0)), special::erfinv(u));
+}
+
+Array truncated_normal(const Key& key, const ArrayArg& lower, const ArrayArg& upper, Dims shape,
+                       DType dtype) {
+  Array lo = lower.array.astype(dtype), hi = upper.array.astype(dtype);
+  Array root2 = internal::constant(dtype, {}, std::sqrt(2.0));
+  Array a = special::erf(divide(lo, root2)), b = special::erf(divide(hi, root2));
+  Array x = multiply(root2, special::erfinv(uniform(key, shape, dtype, a, b)));
+  return clip(x, special::nextafter(lo, internal::constant(dtype, {}, std::numeric_limits<double>::infinity())),
+              special::nextafter(hi, internal::constant(dtype, {}, -std::numeric_limits<double>::infinity())));
+}
+
+Array randint(const Key& k, Dims shape, const ArrayArg& minval, const ArrayArg& maxval,
+              DType dtype) {
+  if (!is_integer(dtype))
+    throw_user_error({"random::randint: dtype", "an integer dtype is needed", dtype_name(dtype),
+                      "Use i32, or another integer type"},
+                     internal::CallSite::outermost({}));
+  int width = std::max(dtype_bits(dtype), 32);
+  DType wide = width == 32 ? (is_signed_int(dtype) ? DType::kI32 : DType::kU32)
+                           : (is_signed_int(dtype) ? DType::kI64 : DType::kU64);
+  DType u = unsigned_of_width(width);
+  Array lo = minval.array.astype(wide), hi = maxval.array.astype(wide);
+  Key keys = split(k);
+  Array high = bits(at(keys, 0), shape, u), low = bits(at(keys, 1), shape, u);
+  Array one = internal::constant(u, {}, 1);
+  Array span = where(less_equal(hi, lo), one, subtract(hi, lo).astype(u));
+  // 2^width mod span without a wider type: the square of 2^(width/2) mod span.
+  Array half = mod(internal::constant(u, {}, std::ldexp(1.0, width / 2)), span);
+  Array factor = mod(multiply(half, half), span);
+  Array offset = mod(add(multiply(mod(high, span), factor), mod(low, span)), span);
+  return add(lo, offset.astype(wide)).astype(dtype);
+}
+
+Array bernoulli(const Key& key, const ArrayArg& p, Dims shape) {
+  DType t = is_float(p.array.dtype()) ? p.array.dtype() : DType::kF32;
+  return less(uniform(key, shape, t), p.array.astype(t));
+}
+Array bernoulli(const Key& key, const ArrayArg& p) { return bernoulli(key, p, p.array.shape()); }
+
+Array gumbel(const Key& key, Dims shape, DType dtype) {
+  double tiny = std::ldexp(1.0, 1 - dtype_info(dtype).bias);
+  return negative(log(negative(log(uniform(key, shape, dtype, tiny, 1.0)))));
+}
+
+Array exponential(const Key& key, Dims shape, DType dtype) {
+  return negative(log1p(negative(uniform(key, shape, dtype))));
+}
+
+Array categorical(const Key& key, const ArrayArg& logits, int axis) {
+  Array noise = gumbel(key, logits.array.shape(), logits.array.dtype());
+  return argmax(add(noise, logits), axis);
+}
+
+namespace {
+
+// Enough rounds of sorting by random bits that ties do not matter.
+Array shuffle(Key key, Array x, int axis) {
+  double n = static_cast<double>(std::max<std::int64_t>(1, x.size()));
+  int rounds = static_cast<int>(std::ceil(3 * std::log(n) / std::log(4294967295.0)));
+  ir::Builder b;
+  ir::Expr lhs{&b, b.param(ir::Type::tensor(kU32))}, rhs{&b, b.param(ir::Type::tensor(kU32))};
+  b.param(ir::Type::tensor(x.dtype()));
+  b.param(ir::Type::tensor(x.dtype()));
+  ir::GraphPtr before = b.finish({ir::compare(lhs, rhs, "LT").v});
+  for (int i = 0; i < rounds; ++i) {
+    Key keys = split(key);
+    key = at(keys, 0);
+    Array operands[2] = {bits(at(keys, 1), x.shape()), x};
+    x = internal::apply(ops::kSort, operands,
+                        Attrs{{"dimension", Attr(axis)}, {"is_stable", Attr(true)}}, {before},
+                        {})[1];
+  }
+  return x;
+}
+
+}  // namespace
+
+Array permutation(const Key& key, std::int64_t n) { return shuffle(key, arange(n), 0); }
+
+Array permutation(const Key& key, const ArrayArg& x, int axis) {
+  if (axis < 0) axis += x.array.ndim();
+  if (x.array.ndim() == 1) return shuffle(key, x.array, 0);
+  return take(x, permutation(key, x.array.dim(axis)), axis);
+}
+
+}  // namespace xylem::random

@@ -1,0 +1,69 @@
+#include "xylem/core/special.h"
+
+#include <cmath>
+
+#include "xylem/base/error.h"
+#include "xylem/core/numpy.h"
+#include "xylem/core/numpy/ops.h"
+#include "xylem/ir/ops/all.h"
+
+namespace xylem::special {
+
+using internal::unary;
+using ir::Attr;
+using ir::Attrs;
+namespace ops = ir::ops;
+
+Array erf(const ArrayArg& x) { return unary(ops::kErf, x, true); }
+Array erfc(const ArrayArg& x) { return unary(ops::kErfc, x, true); }
+Array erfinv(const ArrayArg& x) { return unary(ops::kErfInv, x, true); }
+Array expit(const ArrayArg& x) { return unary(ops::kLogistic, x, true); }
+Array logit(const ArrayArg& x) { return log(divide(x, subtract(1.0, x))); }
+
+Array xlogy(const ArrayArg& x, const ArrayArg& y) {
+  Array zero = equal(x, 0.0);
+  Array safe = where(zero, 1.0, y);
+  return where(zero, 0.0, multiply(x, log(safe)));
+}
+
+Array ndtr(const ArrayArg& x) {
+  Array w = multiply(x, std::sqrt(0.5));
+  Array z = abs(w);
+  Array tail = where(greater(w, 0.0), subtract(2.0, erfc(z)), erfc(z));
+  return multiply(0.5, where(less(z, std::sqrt(0.5)), add(1.0, erf(w)), tail));
+}
+
+Array ndtri(const ArrayArg& p) {
+  return multiply(std::sqrt(2.0), erfinv(subtract(multiply(2.0, p), 1.0)));
+}
+
+Array nextafter(const ArrayArg& x, const ArrayArg& y) {
+  SourceLoc w = x.where;
+  WeakDType t = promote_types(internal::weak_dtype(x.array), internal::weak_dtype(y.array), w);
+  t = to_inexact(t);
+  int bits = dtype_bits(t.dtype);
+  if (!is_float(t.dtype) || bits < 16)
+    throw_user_error({"nextafter", "float operands are needed", dtype_name(t.dtype),
+                      "Convert to f32, f64, bf16 or f16"},
+                     w);
+  DType u = bits == 16 ? DType::kU16 : bits == 32 ? DType::kU32 : DType::kU64;
+  Dims shapes[2] = {x.array.shape(), y.array.shape()};
+  Dims shape = internal::broadcast_shapes(shapes, "nextafter", w);
+  Array a = internal::broadcast(internal::with_dtype(x.array, {t.dtype, false}, w), shape, w);
+  Array b = internal::broadcast(internal::with_dtype(y.array, {t.dtype, false}, w), shape, w);
+  auto cast = [&](const Array& v, DType to) {
+    return internal::apply_one(ops::kBitcastConvert, std::span<const Array>(&v, 1),
+                               Attrs{{"result_dtype", Attr(to)}}, w);
+  };
+  Array one = internal::constant(u, {}, 1), zero = zeros_like(a);
+  Array code = cast(a, u);
+  // Away from zero the code grows; towards it, it shrinks.
+  Array grows = equal(less(a, b), greater(a, zero));
+  Array next = cast(where(grows, add(code, one), subtract(code, one)), t.dtype);
+  Array tiny = cast(internal::broadcast(one, shape, w), t.dtype);
+  next = where(equal(a, zero), where(less(b, zero), negative(tiny), tiny), next);
+  next = where(equal(a, b), b, next);
+  return where(logical_or(isnan(a), isnan(b)), add(a, b), next);
+}
+
+}  // namespace xylem::special
