@@ -5,8 +5,9 @@
 //   ir_tool samples OUT_DIR             writes a StableHLO text of every op into OUT_DIR
 //   ir_tool run FILE OUT_DIR [INPUT…]   evaluates @main with the interpreter
 //
-// FILE is native text if its name ends in ".xir", else StableHLO text. An INPUT holds one argument's
-// raw bytes; OUT_DIR/K.bin gets those of result K, and "dtype dims…" a line goes to standard output.
+// FILE is native text if its name ends in ".xir", else StableHLO text. An INPUT holds one
+// argument's raw bytes; OUT_DIR/K.bin gets those of result K, and "dtype dims…" a line goes to
+// standard output.
 
 #include <fmt/format.h>
 
@@ -27,8 +28,7 @@ namespace {
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in)
-    throw EnvironmentError(ErrorParts{"ir_tool", "a readable file", path, "Check the path"});
+  if (!in) throw EnvironmentError(ErrorParts{"ir_tool", "a readable file", path, "Check the path"});
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
@@ -84,7 +84,9 @@ int main_with(const std::vector<std::string>& args) {
   } else if (args.size() >= 3 && args[0] == "run") {
     run(args[1], args[2], {args.begin() + 3, args.end()});
   } else {
-    std::fputs("usage: ir_tool stablehlo|native FILE, samples OUT_DIR, or run FILE OUT_DIR [INPUT…]\n", stderr);
+    std::fputs(
+        "usage: ir_tool stablehlo|native FILE, samples OUT_DIR, or run FILE OUT_DIR [INPUT…]\n",
+        stderr);
     return 2;
   }
   return 0;

@@ -14,10 +14,18 @@ std::string print(const Module& module, bool locations = false);
 // Throws UserError "FILE:LINE:COL: error: …".
 GraphPtr parse_graph(std::string_view text, std::string_view file = "<text>");
 Module parse_module(std::string_view text, std::string_view file = "<text>");
+// One type or attribute as Type::to_string and Attr::to_string print it.
+Type parse_type(std::string_view text);
+Attr parse_attr(std::string_view text);
 
-// StableHLO text, as the real parser accepts it. The module must hold no xylem.* ops (legalise
-// first). Regions' captures become uses of outer values on writing and are made explicit on
-// reading.
+// StableHLO text, as the real parser accepts it. The module must hold no xylem.* ops but xylem.call,
+// and no key or float0 values (legalise first; UserError otherwise). Captures of regions become uses
+// of outer values on writing and are made explicit on reading, in the order of their first use;
+// regions of xylem.call become private functions, and calls are read as xylem.call.
+//
+// Reading accepts pretty and generic forms. Attributes that an op does not know are kept. Errors of
+// form end reading; errors of meaning (constraints, types that disagree) are all told, one a line,
+// each "FILE:LINE:COL: error: …". Ops without a location get the line of the text.
 std::string print_stablehlo(const Module& module);
 Module parse_stablehlo(std::string_view text, std::string_view file = "<text>");
 

@@ -301,8 +301,8 @@ Cursor::Depth::Depth(Cursor& c) : c_(c) {
 
 void Cursor::charge(std::int64_t bytes, std::size_t pos) {
   if (bytes > kMaxSplatBytes - charged_)
-    fail(pos, "constant", fmt::format("repeated values of a text take at most {} bytes",
-                                      kMaxSplatBytes),
+    fail(pos, "constant",
+         fmt::format("repeated values of a text take at most {} bytes", kMaxSplatBytes),
          fmt::format("this one needs {} more", bytes), "Broadcast a scalar constant instead");
   charged_ += bytes;
 }

@@ -118,8 +118,7 @@ class Decoder {
   }
 
   void check_depth(int depth) const {
-    if (depth >= kMaxDepth)
-      fail(fmt::format("at most {} levels of nesting", kMaxDepth), "more");
+    if (depth >= kMaxDepth) fail(fmt::format("at most {} levels of nesting", kMaxDepth), "more");
   }
 
   Type type(int depth) {
@@ -238,7 +237,8 @@ class Decoder {
     int depth = 0;
     auto define = [&](std::int32_t def, std::size_t index) {
       auto id = static_cast<ValueId>(g->values.size());
-      g->values.push_back({entry(types_, "a type"), def, static_cast<std::int32_t>(index), nullptr});
+      g->values.push_back(
+          {entry(types_, "a type"), def, static_cast<std::int32_t>(index), nullptr});
       return id;
     };
     auto use = [&] {

@@ -133,8 +133,7 @@ void append_double(std::string& out, double v, NumberStyle style) {
   std::size_t start = out.size();
   append_float(out, DType::kF64, bytes, style);
   // A plain attribute must not read back as an integer.
-  if (style == NumberStyle::kNative &&
-      out.find_first_of(".einfx", start) == std::string::npos)
+  if (style == NumberStyle::kNative && out.find_first_of(".einfx", start) == std::string::npos)
     out += ".0";
 }
 

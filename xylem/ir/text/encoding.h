@@ -22,8 +22,21 @@ inline constexpr std::uint8_t kEncodingVersion = 1;
 
 // Kinds of attributes, in the order of Attr::Value.
 enum class AttrTag : std::uint8_t {
-  kUnit, kBool, kInt, kFloat, kString, kDims, kArray, kDType, kType, kEnum, kScalar, kSymbol,
-  kOpaque, kList, kDict,
+  kUnit,
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kDims,
+  kArray,
+  kDType,
+  kType,
+  kEnum,
+  kScalar,
+  kSymbol,
+  kOpaque,
+  kList,
+  kDict,
 };
 inline constexpr int kNumAttrTags = 15;
 

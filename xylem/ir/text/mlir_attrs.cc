@@ -103,8 +103,8 @@ Attr MlirReader::read_number_attr() {
       // The bits of a value of the type.
       std::byte bits[8];
       if (parse_element(number, *dtype, bits) != NumberError::kNone) bad(type_name);
-      HostArray one = HostArray::from_bytes(
-          *dtype, {}, {bits, static_cast<std::size_t>(dtype_bytes(*dtype))});
+      HostArray one =
+          HostArray::from_bytes(*dtype, {}, {bits, static_cast<std::size_t>(dtype_bytes(*dtype))});
       s.real = one.at(0);
     } else if (parse_double(number, s.real) != NumberError::kNone) {
       bad(type_name);

@@ -132,10 +132,10 @@ class DenseReader {
   }
 
   [[noreturn]] void wrong_length(std::size_t at, int axis, std::string_view given) const {
-    c_.fail(at, "dense",
-            fmt::format("dimension {} of {} has {} elements", axis, type_.to_string(),
-                        type_.dim(axis)),
-            fmt::format("the list holds {}", given), "Make type and values agree");
+    c_.fail(
+        at, "dense",
+        fmt::format("dimension {} of {} has {} elements", axis, type_.to_string(), type_.dim(axis)),
+        fmt::format("the list holds {}", given), "Make type and values agree");
   }
 
   void read_element(std::byte* out) {
@@ -202,8 +202,8 @@ HostArray MlirReader::read_dense() {
 // "name> : type"; the bytes stand in the resource section: name: "0x", 4 bytes of alignment, data.
 HostArray MlirReader::read_dense_resource() {
   std::size_t at = c_.token_pos();
-  std::string name = c_.peek() == '"' ? c_.string("resource")
-                                      : std::string(c_.suffix_name("resource"));
+  std::string name =
+      c_.peek() == '"' ? c_.string("resource") : std::string(c_.suffix_name("resource"));
   c_.expect('>', "resource");
   c_.expect(':', "resource");
   Type t = read_type();

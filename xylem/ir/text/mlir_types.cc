@@ -48,9 +48,9 @@ void MlirReader::find_aliases() {
     std::size_t start = text.find_first_not_of(" \t", at);
     if (start == std::string_view::npos) break;
     const void* newline = std::memchr(text.data() + start, '\n', text.size() - start);
-    std::size_t end = newline ? static_cast<std::size_t>(static_cast<const char*>(newline) -
-                                                         text.data())
-                              : text.size();
+    std::size_t end =
+        newline ? static_cast<std::size_t>(static_cast<const char*>(newline) - text.data())
+                : text.size();
     std::string_view line = text.substr(start, end - start);
     if (is_alias_start(line)) {
       std::size_t stop = 1;
@@ -104,9 +104,8 @@ bool MlirReader::accept_top_level_extra() {
 }
 
 bool MlirReader::at_type() {
-  return c_.looking_at("tensor<") || c_.looking_at("!stablehlo.token") ||
-         c_.looking_at("tuple<") || c_.looking_at("memref<") ||
-         (c_.peek() == '!' && is_identifier_start(c_.raw(1)));
+  return c_.looking_at("tensor<") || c_.looking_at("!stablehlo.token") || c_.looking_at("tuple<") ||
+         c_.looking_at("memref<") || (c_.peek() == '!' && is_identifier_start(c_.raw(1)));
 }
 
 Type MlirReader::read_type() {

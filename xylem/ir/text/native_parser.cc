@@ -20,8 +20,8 @@ class GraphReader {
     Cursor::Depth depth(c_);
     c_.expect_word("graph", "graph");
     if (c_.accept('@'))
-      graph_->name = c_.raw() == '"' ? c_.string("graph name")
-                                     : std::string(c_.suffix_name("graph name"));
+      graph_->name =
+          c_.raw() == '"' ? c_.string("graph name") : std::string(c_.suffix_name("graph name"));
     read_params();
     c_.expect("->", "graph");
     std::vector<Type> result_types = read_result_types();
@@ -225,13 +225,27 @@ GraphPtr parse_graph(std::string_view text, std::string_view file) {
   return g;
 }
 
+Type parse_type(std::string_view text) {
+  text::Cursor c(text, "<type>", "native text");
+  Type t = text::read_type(c);
+  if (!c.at_end()) c.fail_here("type", "nothing follows the type", "Remove what follows");
+  return t;
+}
+
+Attr parse_attr(std::string_view text) {
+  text::Cursor c(text, "<attribute>", "native text");
+  Attr a = text::read_attr(c);
+  if (!c.at_end()) c.fail_here("attribute", "nothing follows it", "Remove what follows");
+  return a;
+}
+
 Module parse_module(std::string_view text, std::string_view file) {
   text::Cursor c(text, file, "native text");
   Module module;
   if (c.accept_word("module")) {
     if (c.accept('@'))
-      module.name = c.raw() == '"' ? c.string("module name")
-                                   : std::string(c.suffix_name("module name"));
+      module.name =
+          c.raw() == '"' ? c.string("module name") : std::string(c.suffix_name("module name"));
     if (c.accept_word("attributes")) module.attrs = text::read_attrs(c);
     c.expect('{', "module");
     while (!c.accept('}')) text::read_function(c, module);

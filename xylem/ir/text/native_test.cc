@@ -101,6 +101,12 @@ TEST(NativeTextTest, PrintsAttributesThatReadBack) {
   EXPECT_EQ(Attr(Dims{1, kDynamic}).to_string(), "[1, ?]");
   EXPECT_EQ(Attr(EnumAttr("LT")).to_string(), "#LT");
   EXPECT_EQ(Attr(HostArray::scalar(1.5f)).to_string(), "dense f32[] 1.5");
+  for (const GraphPtr& g : testing::sample_graphs()) {
+    for (const Value& v : g->values) EXPECT_EQ(parse_type(v.type.to_string()), v.type);
+    for (const Op& op : g->ops)
+      for (const auto& [name, value] : op.attrs.entries())
+        EXPECT_EQ(parse_attr(value.to_string()), value) << value.to_string();
+  }
 }
 
 TEST(NativeTextTest, ErrorsNamePlaceAndParts) {
@@ -182,8 +188,9 @@ TEST(EncodingTest, EqualGraphsHaveEqualBytesWhateverNamesLocationsAndNumbers) {
   GraphPtr a = parse_graph(
       "graph @a(%x: f32[], %y: f32[]) -> (f32[]) {\n"
       "  %s = stablehlo.add(%x, %y) : f32[] loc(\"a.cc\":1)\n  return %s\n}");
-  Graph b = *parse_graph("graph @b(%0: f32[], %1: f32[]) -> (f32[]) {\n"
-                         "  %2 = stablehlo.add(%0, %1) : f32[]\n  return %2\n}");
+  Graph b = *parse_graph(
+      "graph @b(%0: f32[], %1: f32[]) -> (f32[]) {\n"
+      "  %2 = stablehlo.add(%0, %1) : f32[]\n  return %2\n}");
   EXPECT_EQ(encode(*a), encode(b));
   // The same graph with other value numbers.
   Graph c = b;

@@ -188,8 +188,7 @@ void append_dense(std::string& out, const HostArray& given, const Type& type) {
   HostArray a = given.to_contiguous();
   DType dtype = a.dtype();
   auto element = static_cast<std::size_t>(dtype_bytes(dtype));
-  bool splat = a.size() > 1 &&
-               std::memcmp(a.data(), a.data() + element, a.nbytes() - element) == 0;
+  bool splat = a.size() > 1 && std::memcmp(a.data(), a.data() + element, a.nbytes() - element) == 0;
   out += "dense<";
   if (a.size() == 1 || splat) {
     append_element(out, dtype, a.data(), NumberStyle::kMlir);

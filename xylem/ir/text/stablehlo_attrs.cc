@@ -176,8 +176,7 @@ Attrs to_inherent(const OpDef& def, Attrs attrs, std::span<const Type> results,
       }
     } else if (!results.empty() && results.back().is_tensor()) {
       // Of several results the last one carries the shape (bits of rng_bit_generator).
-      if (a.name == "shape" && a.kind == AttrKind::kDims)
-        attrs.set(a.name, results.back().dims());
+      if (a.name == "shape" && a.kind == AttrKind::kDims) attrs.set(a.name, results.back().dims());
       if (a.name == "result_dtype" && a.required) attrs.set(a.name, results.back().dtype());
     }
   }

@@ -28,7 +28,8 @@ constexpr Clause kPad[] = {{"low", "edge_padding_low", Kind::kDims},
 constexpr Clause kRngBits[] = {{"algorithm", "rng_algorithm", Kind::kEnum}};
 constexpr Clause kRng[] = {{"distribution", "rng_distribution", Kind::kEnum}};
 constexpr Clause kCholesky[] = {{"lower", "lower", Kind::kBool}};
-constexpr Clause kFft[] = {{"type", "fft_type", Kind::kEnum}, {"length", "fft_length", Kind::kDims}};
+constexpr Clause kFft[] = {{"type", "fft_type", Kind::kEnum},
+                           {"length", "fft_length", Kind::kDims}};
 constexpr Clause kTopK[] = {{"k", "k", Kind::kInt}};
 
 constexpr Form kForms[] = {
@@ -52,19 +53,32 @@ constexpr Form kForms[] = {
 };
 
 constexpr std::string_view kGenericOnly[] = {
-    "stablehlo.all_gather",         "stablehlo.all_reduce",
-    "stablehlo.all_to_all",         "stablehlo.batch_norm_grad",
-    "stablehlo.batch_norm_inference", "stablehlo.batch_norm_training",
-    "stablehlo.case",               "stablehlo.collective_broadcast",
-    "stablehlo.collective_permute", "stablehlo.dynamic_conv",
-    "stablehlo.dynamic_gather",     "stablehlo.gather",
-    "stablehlo.if",                 "stablehlo.infeed",
-    "stablehlo.map",                "stablehlo.outfeed",
-    "stablehlo.recv",               "stablehlo.reduce_scatter",
-    "stablehlo.reduce_window",      "stablehlo.scatter",
-    "stablehlo.select_and_scatter", "stablehlo.send",
-    "stablehlo.sort",               "stablehlo.triangular_solve",
-    "chlo.ragged_dot",              "chlo.scan",
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.all_to_all",
+    "stablehlo.batch_norm_grad",
+    "stablehlo.batch_norm_inference",
+    "stablehlo.batch_norm_training",
+    "stablehlo.case",
+    "stablehlo.collective_broadcast",
+    "stablehlo.collective_permute",
+    "stablehlo.dynamic_conv",
+    "stablehlo.dynamic_gather",
+    "stablehlo.gather",
+    "stablehlo.if",
+    "stablehlo.infeed",
+    "stablehlo.map",
+    "stablehlo.outfeed",
+    "stablehlo.recv",
+    "stablehlo.reduce_scatter",
+    "stablehlo.reduce_window",
+    "stablehlo.scatter",
+    "stablehlo.select_and_scatter",
+    "stablehlo.send",
+    "stablehlo.sort",
+    "stablehlo.triangular_solve",
+    "chlo.ragged_dot",
+    "chlo.scan",
 };
 
 }  // namespace
@@ -76,8 +90,7 @@ const Form* find_form(std::string_view op) {
 }
 
 bool is_generic_only(std::string_view op) {
-  return std::find(std::begin(kGenericOnly), std::end(kGenericOnly), op) !=
-         std::end(kGenericOnly);
+  return std::find(std::begin(kGenericOnly), std::end(kGenericOnly), op) != std::end(kGenericOnly);
 }
 
 void StablehloParser::read_pretty(Scope& scope, ParsedOp& op) {

@@ -26,13 +26,11 @@ StablehloParser::StablehloParser(std::string_view text, std::string_view file)
 void StablehloParser::report_line(std::size_t pos, std::string_view message) {
   if (!errors_.empty()) errors_ += '\n';
   errors_ += fmt::format("{}: error: {}", c_.place(pos), message);
-  if (++num_errors_ == kMaxErrors)
-    throw UserError(errors_ + "\nfurther errors are not shown");
+  if (++num_errors_ == kMaxErrors) throw UserError(errors_ + "\nfurther errors are not shown");
 }
 
-void StablehloParser::report(std::size_t pos, std::string_view operation,
-                             std::string_view expected, std::string_view given,
-                             std::string_view advice) {
+void StablehloParser::report(std::size_t pos, std::string_view operation, std::string_view expected,
+                             std::string_view given, std::string_view advice) {
   report_line(pos, UserError(ErrorParts{operation, expected, given, advice}).message());
 }
 
@@ -53,12 +51,21 @@ Module StablehloParser::parse() {
                    "Split the file where another module starts");
     check_calls();
     if (num_errors_) throw UserError(errors_);
+  } catch (const UserError& e) {
+    break_cycles();
+    // What was found before an error of form is told too.
+    if (num_errors_ == 0 || e.message().starts_with(errors_)) throw;
+    throw UserError(fmt::format("{}\n{}", errors_, e.message()));
   } catch (...) {
-    // Calls that form a cycle would keep their graphs alive for ever.
-    for (auto& [name, f] : functions_) f.graph->ops.clear();
+    break_cycles();
     throw;
   }
   return module;
+}
+
+// Calls that form a cycle would keep their graphs alive for ever.
+void StablehloParser::break_cycles() {
+  for (auto& [name, f] : functions_) f.graph->ops.clear();
 }
 
 void StablehloParser::read_module(Module& module) {
@@ -79,7 +86,8 @@ void StablehloParser::read_generic_module(Module& module) {
   if (c_.accept("<{")) {
     Attrs properties = r_.read_entries(nullptr, "}");
     c_.expect('>', "module");
-    module.name = properties.has("sym_name") ? properties.str_or("sym_name", "") : "";
+    const Attr* name = properties.find("sym_name");
+    if (name && name->get<std::string>()) module.name = *name->get<std::string>();
   }
   c_.expect('(', "module");
   c_.expect('{', "module");
@@ -270,8 +278,7 @@ void StablehloParser::check_calls() {
       std::string operation = fmt::format("call @{}", call.callee);
       if (!callee.has_body) {
         report(call.pos, operation, "the callee is defined in the module",
-               callee.defined ? "it is only declared" : "there is no such function",
-               "Define it");
+               callee.defined ? "it is only declared" : "there is no such function", "Define it");
         continue;
       }
       auto check = [&](const char* what, const std::vector<Type>& have,
@@ -303,8 +310,8 @@ void StablehloParser::check_calls() {
           total[callee] = -1;
           stack.push_back({callee, 0});
         } else if (it->second < 0) {
-          c_.fail(call.pos, fmt::format("call @{}", call.callee), "functions do not call themselves",
-                  "this call closes a cycle", "Use while");
+          c_.fail(call.pos, fmt::format("call @{}", call.callee),
+                  "functions do not call themselves", "this call closes a cycle", "Use while");
         }
         continue;
       }

@@ -106,8 +106,7 @@ ValueId StablehloParser::read_use(Scope& scope) {
     c_.step();
     index = c_.integer("operand");
   }
-  ValueId v = index < 0 || index > INT32_MAX ? kNoValue
-                                             : scope.find(name, static_cast<int>(index));
+  ValueId v = index < 0 || index > INT32_MAX ? kNoValue : scope.find(name, static_cast<int>(index));
   if (v == kNoValue)
     c_.fail(at, "operand", "values are defined before their use",
             index ? fmt::format("%{}#{} is not", name, index) : fmt::format("%{} is not", name),
@@ -355,17 +354,16 @@ std::vector<Type> StablehloParser::check_types(Scope& scope, ParsedOp& op,
     bool same = op.operand_types.size() == op.operand_pos.size();
     for (std::size_t i = 0; same && i < op.operand_types.size(); ++i) {
       if (op.operand_types[i] == operands[i]) continue;
-      report(op.operand_pos[i], op.name,
-             fmt::format("operand {} is {}", i, operands[i].to_mlir()),
+      report(op.operand_pos[i], op.name, fmt::format("operand {} is {}", i, operands[i].to_mlir()),
              fmt::format("its written type is {}", op.operand_types[i].to_mlir()),
              "Make them agree");
       return op.result_types;
     }
     if (!same) {
-      report(op.pos, op.name, "there is a type for every operand",
-             fmt::format("{} operands have {} types", op.operand_pos.size(),
-                         op.operand_types.size()),
-             "Write one for each");
+      report(
+          op.pos, op.name, "there is a type for every operand",
+          fmt::format("{} operands have {} types", op.operand_pos.size(), op.operand_types.size()),
+          "Write one for each");
       return op.result_types;
     }
   }

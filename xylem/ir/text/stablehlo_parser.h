@@ -68,7 +68,7 @@ class StablehloParser {
   struct Function {
     std::shared_ptr<Graph> graph = std::make_shared<Graph>();
     std::size_t pos = 0;
-    bool defined = false;   // the name was declared or defined
+    bool defined = false;  // the name was declared or defined
     bool has_body = false;
     bool is_private = false;
     int depth = 1;  // of the deepest region
@@ -90,6 +90,7 @@ class StablehloParser {
   Function& declare(Module& module, const std::string& name, std::size_t at, bool is_private);
   void finish_function(Function& f, Scope& scope, const std::vector<Type>& results);
   void check_calls();
+  void break_cycles();
 
   // Ops and regions (stablehlo_ops.cc).
   // Reads ops up to the terminator, whose operands become the graph's results.

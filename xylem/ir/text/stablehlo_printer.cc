@@ -21,8 +21,7 @@ bool functional_only(const OpDef& def) {
   static constexpr std::string_view kOps[] = {"stablehlo.convert", "stablehlo.bitcast_convert",
                                               "stablehlo.is_finite", "stablehlo.compare"};
   if (std::find(std::begin(kOps), std::end(kOps), def.name) != std::end(kOps)) return true;
-  return !def.is(kPointwise) && def.name != "stablehlo.reverse" &&
-         def.name != "stablehlo.cholesky";
+  return !def.is(kPointwise) && def.name != "stablehlo.reverse" && def.name != "stablehlo.cholesky";
 }
 
 void append_types(std::string& out, const Graph& g, const ValueIds& values, std::size_t count) {
@@ -124,8 +123,17 @@ void FunctionPrinter::name_results(const Graph& g, const Op& op, Names& names) {
   out_ += " = ";
 }
 
+void FunctionPrinter::check_types(const Graph& g) const {
+  for (const Value& v : g.values)
+    if (v.type.is_key() || v.type.dtype() == DType::kFloat0)
+      throw_user_error({fmt::format("print_stablehlo: function @{}", symbol_),
+                        "the types are those of StableHLO",
+                        fmt::format("found {}", v.type.to_string()), "Legalise the program first"});
+}
+
 void FunctionPrinter::print_ops(const Graph& g, Names& names, int indent,
                                 std::string_view terminator) {
+  check_types(g);
   for (const Op& op : g.ops) {
     line(indent);
     print_op(g, op, names, indent);
@@ -201,7 +209,8 @@ void FunctionPrinter::print_types(const Graph& g, const Op& op) {
   bool result_only = n == "stablehlo.iota" || n == "stablehlo.after_all";
   if (n == "stablehlo.complex" && result)
     result_only = g.type(op.operands[0]) == result->with_dtype(real_dtype(result->dtype()));
-  if (result && (result_only || (all_equal && n != "stablehlo.select" && !functional_only(*op.def)))) {
+  if (result &&
+      (result_only || (all_equal && n != "stablehlo.select" && !functional_only(*op.def)))) {
     fmt::format_to(std::back_inserter(out_), " : {}", result->to_mlir());
   } else if (n == "stablehlo.select" && g.type(op.operands[1]) == *result &&
              g.type(op.operands[2]) == *result) {
@@ -326,18 +335,17 @@ void FunctionPrinter::print_dot_general(const Graph& g, const Op& op, const Name
     constexpr std::string_view kPrefix = "#stablehlo.dot_algorithm";
     const OpaqueAttr* text = algorithm->get<OpaqueAttr>();
     if (!text || !text->text.starts_with(kPrefix))
-      throw_user_error({"print_stablehlo: dot_general",
-                        "the attribute algorithm is #stablehlo.dot_algorithm<…>",
-                        fmt::format("it is {}", algorithm->to_string()), "Write it so"},
-                       op.loc.source);
+      throw_user_error(
+          {"print_stablehlo: dot_general", "the attribute algorithm is #stablehlo.dot_algorithm<…>",
+           fmt::format("it is {}", algorithm->to_string()), "Write it so"},
+          op.loc.source);
     fmt::format_to(std::back_inserter(out_), ", algorithm = {}", text->text.substr(kPrefix.size()));
   }
   print_attrs(op, "algorithm");
   print_function_type(g, op);
 }
 
-void FunctionPrinter::print_call(const Graph& g, const Op& op, const Names& names,
-                                 bool in_region) {
+void FunctionPrinter::print_call(const Graph& g, const Op& op, const Names& names, bool in_region) {
   const GraphPtr& region = op.regions[0];
   std::string wanted = op.attrs.str_or("name", region->name);
   out_ += in_region ? "func.call " : "call ";

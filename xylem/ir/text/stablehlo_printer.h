@@ -50,6 +50,7 @@ class FunctionPrinter {
   using Names = std::vector<std::string>;
 
   void line(int indent) { out_.append(static_cast<std::size_t>(indent), ' '); }
+  void check_types(const Graph& g) const;
   std::string new_arg_name();
   void name_results(const Graph& g, const Op& op, Names& names);
   void print_ops(const Graph& g, Names& names, int indent, std::string_view terminator);

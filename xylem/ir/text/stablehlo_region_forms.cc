@@ -132,8 +132,7 @@ void StablehloParser::read_while(Scope& scope, ParsedOp& op) {
     c_.expect('{', op.name);
     std::unique_ptr<Scope> region = new_region(scope);
     for (std::size_t i = 0; i < args.size(); ++i)
-      define(*region, args[i].name, args[i].pos,
-             {region->add_param(op.operand_types[i]), 1});
+      define(*region, args[i].name, args[i].pos, {region->add_param(op.operand_types[i]), 1});
     read_block(*region);
     c_.expect('}', op.name);
     op.regions.push_back(std::move(region));

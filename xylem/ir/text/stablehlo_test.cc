@@ -90,7 +90,8 @@ TEST(StablehloTextTest, PrettyAndGenericFormsReadAlike) {
        "stablehlo.constant dense<[(0x3F800000,2.0), (1.0e+00,2)]> : tensor<2xcomplex<f32>>"},
       {"stablehlo.constant dense<> : tensor<0x3xf32>",
        "stablehlo.constant dense<[]> : tensor<0x3xf32>"},
-      {"stablehlo.constant dense<0xFF> : tensor<ui8>", "stablehlo.constant dense<255> : tensor<ui8>"},
+      {"stablehlo.constant dense<0xFF> : tensor<ui8>",
+       "stablehlo.constant dense<255> : tensor<ui8>"},
       {"stablehlo.constant dense<-1> : tensor<i4>",
        "stablehlo.constant dense<\"0xFF\"> : tensor<i4>"},
       {"stablehlo.iota dim = 1 : tensor<2x3xi32>",
@@ -140,7 +141,8 @@ TEST(StablehloTextTest, PrettyAndGenericFormsReadAlike) {
        "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, "
        "allow_imprecise_accumulation = false> : (tensor<2x3xf32>, tensor<2x3xf32>) -> "
        "tensor<2x3x2x3xf32>",
-       "\"stablehlo.dot_general\"(%f, %f) <{algorithm = #stablehlo.dot_algorithm<lhs_precision_type "
+       "\"stablehlo.dot_general\"(%f, %f) <{algorithm = "
+       "#stablehlo.dot_algorithm<lhs_precision_type "
        "= tf32, rhs_precision_type = tf32, accumulation_type = f32, lhs_component_count = 1, "
        "rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = "
        "false>, dot_dimension_numbers = #stablehlo.dot<>}> : (tensor<2x3xf32>, tensor<2x3xf32>) "
@@ -178,8 +180,9 @@ TEST(StablehloTextTest, PrettyAndGenericFormsReadAlike) {
   };
   for (const Spelling& s : spellings) {
     auto read = [](const char* op) {
-      std::string text = "func.func public @main(%f: tensor<2x3xf32>, %s: tensor<f32>, %i: "
-                         "tensor<i32>, %p: tensor<i1>, %v: tensor<3xf32>) {\n  %r = ";
+      std::string text =
+          "func.func public @main(%f: tensor<2x3xf32>, %s: tensor<f32>, %i: "
+          "tensor<i32>, %p: tensor<i1>, %v: tensor<3xf32>) {\n  %r = ";
       return parse_stablehlo(text + op + "\n  return\n}", "spelling");
     };
     Module a = read(s.pretty), b = read(s.generic);
@@ -312,7 +315,8 @@ module @m {
 }
 
 TEST(StablehloTextTest, ForeignAttributesAreKeptAsTheyStand) {
-  const char* text = R"(module @m attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32} {
+  const char* text =
+      R"(module @m attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<2xf32> {jax.buffer_donor = true, sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>, tf.aliasing_output = 0 : i32}) -> (tensor<2xf32> {jax.result_info = "result[0]"}) attributes {a = [1 : i64, 2.500000e+00 : f64, "s", @f, #d.x<y -> z>], b = array<i32: 1, 2>, c = dense<[1, 0]> : tensor<2xindex>, d = (tensor<f32>) -> (), e = affine_map<(d0) -> (d0)>, f = !foo.bar<"x">, g = 1 : index, h = tensor<2xf32>, i = f32} {
     %0 = stablehlo.add %arg0, %arg0 {mhlo.frontend_attributes = {num_batch_dims = "1"}, sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}]>]>, unit} : tensor<2xf32>
@@ -330,7 +334,8 @@ TEST(StablehloTextTest, TypesWithBoundsQuantisationAndEncodings) {
       "func.func @main(%a: tensor<?x3xf32, #stablehlo.bounds<8, ?>>, %b: tensor<2x!quant.uniform<"
       "i8<-127:127>:f32:0, {5.0e-01:3, 1.0e-01}>>, %c: tuple<tensor<f32>, tuple<>>, %d: "
       "tensor<4xf32, #foo.enc<{a = 1}>>, %e: !t, %f: tensor<?xbf16, #stablehlo.type_extensions<"
-      "bounds = [4]>>, %g: !stablehlo.token, %h: memref<4xf32>, %i: tensor<3xindex>) {\n  return\n}");
+      "bounds = [4]>>, %g: !stablehlo.token, %h: memref<4xf32>, %i: tensor<3xindex>) {\n  "
+      "return\n}");
   std::vector<Type> t = main_of(m).param_types();
   EXPECT_EQ(t[0].extra()->bounds, (Dims{8, kDynamic}));
   EXPECT_EQ(t[1].extra()->quant->zero_points, (std::vector<std::int64_t>{3, 0}));
@@ -407,11 +412,11 @@ TEST(StablehloTextTest, ErrorsOfMeaningAreAllReported) {
                                 "its written type is tensor<2x4xf32>"));
   EXPECT_THAT(errors, HasSubstr("\nf.mlir:3:8: error: stablehlo.add: "));
   EXPECT_THAT(errors, HasSubstr("[add_c1]\n"));
+  EXPECT_THAT(errors, HasSubstr("f.mlir:4:8: error: stablehlo.transpose: the result types are "
+                                "(tensor<3x2xf32>); the written ones are (tensor<2x3xf32>)"));
   EXPECT_THAT(errors,
-              HasSubstr("f.mlir:4:8: error: stablehlo.transpose: the result types are "
-                        "(tensor<3x2xf32>); the written ones are (tensor<2x3xf32>)"));
-  EXPECT_THAT(errors, HasSubstr("f.mlir:5:8: error: stablehlo.transpose: attribute 'permutation' is "
-                                "a list of integers; it is 3"));
+              HasSubstr("f.mlir:5:8: error: stablehlo.transpose: attribute 'permutation' is "
+                        "a list of integers; it is 3"));
   EXPECT_THAT(errors, HasSubstr("f.mlir:6:8: error: call @nothing: the callee is defined in the "
                                 "module; there is no such function"));
   EXPECT_THAT(errors, HasSubstr("f.mlir:7:8: error: stablehlo.transpose: "));
@@ -426,17 +431,26 @@ TEST(StablehloTextTest, ErrorsOfMeaningAreAllReported) {
               HasSubstr("it is only declared"));
 }
 
+TEST(StablehloTextTest, ErrorsOfMeaningBeforeAnErrorOfFormAreReportedToo) {
+  EXPECT_THAT(error_in("  %0 = stablehlo.add %a, %a : tensor<2x4xf32>\n  %1 = foo.bar"),
+              ::testing::AllOf(StartsWith("f.mlir:2:22: error: stablehlo.add: "),
+                               HasSubstr("\nf.mlir:3:8: error: StableHLO text: foo.bar: ")));
+}
+
 TEST(StablehloTextTest, RecursionIsRefused) {
-  std::string f = "func.func @f(%a: tensor<f32>) -> tensor<f32> {\n  %0 = call @g(%a) : "
-                  "(tensor<f32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}\n";
-  std::string g = "func.func @g(%a: tensor<f32>) -> tensor<f32> {\n  %0 = call @f(%a) : "
-                  "(tensor<f32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}\n";
+  std::string f =
+      "func.func @f(%a: tensor<f32>) -> tensor<f32> {\n  %0 = call @g(%a) : "
+      "(tensor<f32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}\n";
+  std::string g =
+      "func.func @g(%a: tensor<f32>) -> tensor<f32> {\n  %0 = call @f(%a) : "
+      "(tensor<f32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}\n";
   EXPECT_THAT(error_of(f + g), HasSubstr("functions do not call themselves"));
   // A long chain of calls would nest as deep as it is long.
   std::string chain;
   for (int i = 0; i < 5000; ++i)
-    chain += "func.func @f" + std::to_string(i) + "(%a: tensor<f32>) -> tensor<f32> {\n  %0 = call @f" +
-             std::to_string(i + 1) + "(%a) : (tensor<f32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}\n";
+    chain += "func.func @f" + std::to_string(i) +
+             "(%a: tensor<f32>) -> tensor<f32> {\n  %0 = call @f" + std::to_string(i + 1) +
+             "(%a) : (tensor<f32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}\n";
   chain += "func.func @f5000(%a: tensor<f32>) -> tensor<f32> {\n  return %a : tensor<f32>\n}\n";
   EXPECT_THAT(error_of(chain), HasSubstr("nest at most 200 deep"));
 }
@@ -464,15 +478,18 @@ TEST(StablehloTextTest, RefusesWhatWouldExhaustStackOrMemory) {
   EXPECT_EQ(error_of(text), "no error");
 }
 
-TEST(StablehloTextTest, OpsOfOtherDialectsAreNotWritten) {
+TEST(StablehloTextTest, OpsAndTypesThatStablehloLacksAreNotWritten) {
   for (const GraphPtr& g : testing::sample_graphs()) {
-    if (g->name != "scan") continue;
+    std::string want = g->name == "scan"    ? "function @main: the ops are those of StableHLO and "
+                                              "CHLO; found xylem.scan"
+                       : g->name == "types" ? "the types are those of StableHLO; found key<fry>[2]"
+                                            : "";
+    if (want.empty()) continue;
     try {
       print_stablehlo(module_of(g));
       FAIL();
     } catch (const UserError& e) {
-      EXPECT_THAT(e.message(), HasSubstr("print_stablehlo: function @main: the ops are those of "
-                                         "StableHLO and CHLO; found xylem.scan"));
+      EXPECT_THAT(e.message(), HasSubstr(want));
     }
   }
 }
