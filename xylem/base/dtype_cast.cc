@@ -8,9 +8,9 @@
 #include <type_traits>
 
 #include "xylem/base/error.h"
+#include "xylem/base/float_codec.h"
 #include "xylem/base/float_types.h"
-#include "xylem/base/internal/float_codec.h"
-#include "xylem/base/internal/fp_environment.h"
+#include "xylem/base/fp_environment.h"
 
 namespace xylem {
 namespace internal {
@@ -69,10 +69,6 @@ float f16_to_float(std::uint16_t bits) { return decode_narrow<DType::kF16>(bits)
 }  // namespace internal
 
 namespace {
-
-using internal::encode_double;
-using internal::encode_integer;
-using internal::float_format;
 
 // Conversion goes through a carrier that holds every value of the source exactly: i64 for bool and
 // signed, u64 for unsigned, f64 for floats; so 31 x 31 pairs need 31 loads and 3 x 31 stores.
@@ -353,7 +349,7 @@ void convert_elements(DType from, const void* src, DType to, void* dst, std::int
     std::memmove(dst, src, static_cast<std::size_t>(n) * static_cast<std::size_t>(dtype_bytes(to)));
     return;
   }
-  const internal::DefaultFpEnvironment env;
+  const DefaultFpEnvironment env;
   if (is_complex(from)) {
     if (is_complex(to)) return convert_elements(real_dtype(from), src, real_dtype(to), dst, 2 * n);
     return from == DType::kC64 ? real_parts<float>(src, to, dst, n)

@@ -16,8 +16,8 @@
 #include <xmmintrin.h>
 #endif
 
+#include "xylem/base/float_codec.h"
 #include "xylem/base/float_types.h"
-#include "xylem/base/internal/float_codec.h"
 
 namespace xylem {
 namespace {
@@ -220,7 +220,7 @@ TEST(DTypeCastTest, EveryFiniteCodeRoundTripsThroughF32AndF64) {
 
 TEST(DTypeCastTest, FormatsAgreeWithTheDTypeTable) {
   for (DType t : narrow_floats()) {
-    const auto f = internal::float_format(t);
+    const auto f = float_format(t);
     EXPECT_EQ(f.exponent_bits, dtype_info(t).exponent_bits);
     EXPECT_EQ(f.mantissa_bits, dtype_info(t).mantissa_bits);
     EXPECT_EQ(f.bias, dtype_info(t).bias);

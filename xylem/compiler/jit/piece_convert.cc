@@ -4,14 +4,12 @@
 
 #include "llvm/IR/Intrinsics.h"
 #include "xylem/base/error.h"
-#include "xylem/base/internal/float_codec.h"
+#include "xylem/base/float_codec.h"
 #include "xylem/compiler/jit/piece_ops.h"
 
 namespace xylem::jit {
 namespace {
 
-using internal::FloatFormat;
-using internal::Specials;
 
 std::int64_t as_signed(std::uint32_t v) { return static_cast<std::int32_t>(v); }
 
@@ -24,7 +22,7 @@ Value* PieceOps::decode(DType t, Value* code) {
   if (t == DType::kF16)
     return b.CreateFPExt(b.CreateBitCast(code, like(code, b.getHalfTy())), f32_like(code));
 
-  const FloatFormat f = internal::float_format(t);
+  const FloatFormat f = float_format(t);
   const int m = f.mantissa_bits;
   const auto c = [&](std::int64_t v) { return int_const(u, v); };
   if (f.specials == Specials::kE8M0) {
@@ -44,7 +42,7 @@ Value* PieceOps::decode(DType t, Value* code) {
   Value* normal =
       b.CreateAdd(b.CreateShl(magnitude, c(23 - m)), c(std::int64_t{127 - f.bias} << 23));
   Value* r = select(b.CreateICmpULT(magnitude, c(1 << m)), small, normal);
-  const std::uint32_t largest = internal::max_finite_code(f);
+  const std::uint32_t largest = max_finite_code(f);
   if (largest < (1u << magnitude_bits) - 1) {
     // Infinity of the IEEE-like types and NaN with its payload.
     Value* special = c(0x7fc00000);
@@ -63,7 +61,7 @@ Value* PieceOps::decode(DType t, Value* code) {
 
 // The codes of f32 numbers in an f8, f6 or f4 type: rounds to nearest even, once.
 Value* PieceOps::encode(DType t, Value* x) {
-  const FloatFormat f = internal::float_format(t);
+  const FloatFormat f = float_format(t);
   const int m = f.mantissa_bits;
   Value* u = b.CreateBitCast(x, int_like(x, 32));
   const auto c = [&](std::int64_t v) { return int_const(u, v); };
@@ -93,7 +91,7 @@ Value* PieceOps::encode(DType t, Value* x) {
   Value* r = select(is_small, small, normal);
 
   Value* sign = b.CreateShl(b.CreateLShr(u, c(31)), c(magnitude_bits));
-  const std::uint32_t largest = internal::max_finite_code(f);
+  const std::uint32_t largest = max_finite_code(f);
   Value* above = b.CreateICmpUGT(r, c(largest));
   if (f.specials == Specials::kFnuz) {
     sign = select(b.CreateICmpEQ(r, c(0)), c(0), sign);
@@ -101,13 +99,13 @@ Value* PieceOps::encode(DType t, Value* x) {
   } else {
     r = b.CreateOr(r, sign);
   }
-  const std::uint32_t over = internal::overflow_code(f, false);
+  const std::uint32_t over = overflow_code(f, false);
   Value* over_value = c(over);
-  if (internal::overflow_code(f, true) != over) over_value = b.CreateOr(over_value, sign);
+  if (overflow_code(f, true) != over) over_value = b.CreateOr(over_value, sign);
   r = select(above, over_value, r);
-  const std::uint32_t nan = internal::nan_code(f, false);
+  const std::uint32_t nan = nan_code(f, false);
   Value* nan_value = c(nan);
-  if (internal::nan_code(f, true) != nan) nan_value = b.CreateOr(nan_value, sign);
+  if (nan_code(f, true) != nan) nan_value = b.CreateOr(nan_value, sign);
   r = select(b.CreateICmpUGT(a, c(0x7f800000)), nan_value, r);
   return b.CreateTrunc(r, bytes);
 }

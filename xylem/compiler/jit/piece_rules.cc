@@ -8,7 +8,7 @@
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include "xylem/base/error.h"
-#include "xylem/base/internal/float_codec.h"
+#include "xylem/base/float_codec.h"
 #include "xylem/compiler/jit/piece_complex.h"
 #include "xylem/compiler/jit/piece_ops.h"
 #include "xylem/ir/kernel.h"
@@ -340,7 +340,7 @@ Piece convert(PieceOps& o, PieceCall& c) { return o.convert(c.from, c.to, c.in[0
 Piece reduce_precision(PieceOps& o, PieceCall& c) {
   // Formats without infinities are rounded in f32, others in their own bits.
   const bool ieee = !is_narrow_float(c.from) ||
-                    internal::float_format(c.from).specials == internal::Specials::kIeee;
+                    float_format(c.from).specials == Specials::kIeee;
   const bool own_bits = ieee && is_narrow_float(c.from);
   const DTypeInfo& info = dtype_info(ieee ? c.from : DType::kF32);
   Value* x = own_bits ? o.bits(c.from, c.in[0]) : o.number(c.from, c.in[0]);

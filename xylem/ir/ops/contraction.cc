@@ -122,7 +122,7 @@ void multiply_matrices(const HostArray& lhs, const HostArray& rhs, std::int64_t 
 }
 
 std::vector<HostArray> dot_general_eval(const EvalCall& call) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   const HostArray& lhs = call.operands[0];
   const HostArray& rhs = call.operands[1];
   const Type& t = call.result_types[0];

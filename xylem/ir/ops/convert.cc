@@ -23,7 +23,7 @@ std::vector<Type> convert_shape_rule(const OpCall& call) {
 }
 
 std::vector<HostArray> convert_eval(const EvalCall& call) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   return {call.operands[0].astype(call.result_types[0].dtype())};
 }
 
@@ -157,7 +157,7 @@ bool is_ieee(DType t) {
 }
 
 std::vector<HostArray> reduce_precision_eval(const EvalCall& call) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   DType own = call.operands[0].dtype();
   // Formats without infinities go through f32.
   HostArray x = is_ieee(own) ? call.operands[0].clone() : call.operands[0].astype(DType::kF32);

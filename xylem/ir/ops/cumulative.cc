@@ -26,7 +26,7 @@ std::vector<Type> cumulative_shape_rule(const OpCall& call) {
 
 template <class F, bool Wide>
 std::vector<HostArray> cumulative_eval(const EvalCall& call) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   const HostArray& x = call.operands[0];
   std::int64_t axis = call.op.attrs.i64("dimension");
   std::int64_t n = x.dims()[axis], stride = row_major_strides(x.dims())[axis];
@@ -112,7 +112,7 @@ std::vector<Type> arg_shape_rule(const OpCall& call) {
 
 template <bool Max>
 std::vector<HostArray> arg_eval(const EvalCall& call) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   const HostArray& x = call.operands[0];
   std::int64_t axis = call.op.attrs.i64("dimension");
   std::int64_t n = x.dims()[axis], stride = row_major_strides(x.dims())[axis];

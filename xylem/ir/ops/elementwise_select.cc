@@ -69,7 +69,7 @@ std::vector<Type> compare_shape_rule(const OpCall& call) {
 }
 
 std::vector<HostArray> compare_eval(const EvalCall& call) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   const HostArray& a = call.operands[0];
   const HostArray& b = call.operands[1];
   Direction d = direction_of(call.op.attrs.str_or("comparison_direction", ""));
@@ -130,7 +130,7 @@ std::vector<Type> clamp_shape_rule(const OpCall& call) {
 }
 
 std::vector<HostArray> clamp_eval(const EvalCall& call) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   const HostArray& x = call.operands[1];
   HostArray out(x.dtype(), x.dims());
   with_compute_type<kElAny, false>(x.dtype(), [&](auto c) {

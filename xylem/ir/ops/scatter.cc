@@ -158,7 +158,7 @@ Combine native_body(const Graph& body) {
 }
 
 std::vector<HostArray> scatter_eval(const EvalCall& call) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   std::size_t n = call.result_types.size();
   const Graph& body = *call.op.regions[0];
   GatherDims g = GatherDims::of_scatter(call.op.attrs);

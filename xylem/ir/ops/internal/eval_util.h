@@ -10,7 +10,7 @@
 #include "xylem/base/dtype_cast.h"
 #include "xylem/base/error.h"
 #include "xylem/base/host_array.h"
-#include "xylem/base/internal/fp_environment.h"
+#include "xylem/base/fp_environment.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/internal/shape_util.h"
 
@@ -163,7 +163,7 @@ void map_binary(const HostArray& a, const HostArray& b, HostArray& out, F f) {
 
 template <class F, unsigned Set, bool Wide = false>
 std::vector<HostArray> unary_eval(const EvalCall& call) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   const HostArray& a = call.operands[0];
   HostArray out(call.result_types[0].dtype(), a.dims());
   with_compute_type<Set, Wide>(a.dtype(), [&](auto c) {
@@ -174,7 +174,7 @@ std::vector<HostArray> unary_eval(const EvalCall& call) {
 
 template <class F, unsigned Set, bool Wide = false>
 std::vector<HostArray> binary_eval(const EvalCall& call) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   const HostArray& a = call.operands[0];
   HostArray out(call.result_types[0].dtype(), a.dims());
   with_compute_type<Set, Wide>(a.dtype(), [&](auto c) {

@@ -62,7 +62,7 @@ std::vector<HostArray> fold_region(const EvalCall& call, const Plan& plan) {
 
 template <class Plan>
 std::vector<HostArray> fold(const EvalCall& call, const Plan& plan) {
-  xylem::internal::DefaultFpEnvironment fp;
+  DefaultFpEnvironment fp;
   const OpDef* op = single_op_reducer(*call.op.regions[0]);
   const HostArray& x = call.operands[0];
   if (op == nullptr) return fold_region(call, plan);

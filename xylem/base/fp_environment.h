@@ -6,7 +6,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace xylem::internal {
+namespace xylem {
 
 // For its lifetime the calling thread rounds to nearest even, keeps subnormals and traps nothing,
 // whatever mode a library has left behind. The former mode returns at the end.
@@ -40,4 +40,4 @@ class DefaultFpEnvironment {
   std::uint64_t saved_;
 };
 
-}  // namespace xylem::internal
+}  // namespace xylem

@@ -6,9 +6,9 @@
 #include "xylem/base/dtype.h"
 
 // Bit-level encoding and decoding of the narrow floats, generic over the format and in integer
-// arithmetic only.
+// arithmetic only: for conversions (dtype_cast.h has them for arrays) and for code generators.
 
-namespace xylem::internal {
+namespace xylem {
 
 enum class Specials : std::uint8_t {
   kIeee,    // top exponent: infinities and NaNs
@@ -198,4 +198,4 @@ constexpr std::uint32_t decode_to_f32_bits(FloatFormat f, std::uint32_t code) {
   return sign | static_cast<std::uint32_t>(e + 127) << 23 | fraction;
 }
 
-}  // namespace xylem::internal
+}  // namespace xylem
