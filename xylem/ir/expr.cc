@@ -129,7 +129,7 @@ Expr iota(Builder& b, DType dtype, const Dims& shape, int dimension) {
 
 Expr scalar(Builder& b, DType dtype, double value) { return {&b, b.splat(dtype, {}, value)}; }
 
-Expr zeros(Builder& b, const Type& type) { return {&b, b.splat(type.dtype(), type.dims(), 0)}; }
+Expr zeros(Builder& b, Type type) { return {&b, b.splat(type.dtype(), type.dims(), 0)}; }
 
 Expr dot_general(Expr x, Expr y, const Dims& x_batch, const Dims& y_batch, const Dims& x_contract,
                  const Dims& y_contract) {

@@ -17,10 +17,11 @@ struct Expr {
   Builder* b = nullptr;
   ValueId v = kNoValue;
 
-  const Type& type() const { return b->type(v); }
-  DType dtype() const { return type().dtype(); }
-  const Dims& dims() const { return type().dims(); }
-  int rank() const { return type().rank(); }
+  // By value: the builder moves its values when it grows.
+  Type type() const { return b->type(v); }
+  DType dtype() const { return b->type(v).dtype(); }
+  Dims dims() const { return b->type(v).dims(); }
+  int rank() const { return b->type(v).rank(); }
   bool defined() const { return v != kNoValue; }
 };
 
@@ -64,7 +65,7 @@ Expr pad(Expr x, Expr value, const Dims& low, const Dims& high, const Dims& inte
 Expr concatenate(std::span<const Expr> parts, int dimension);
 Expr iota(Builder& b, DType dtype, const Dims& shape, int dimension);
 Expr scalar(Builder& b, DType dtype, double value);
-Expr zeros(Builder& b, const Type& type);
+Expr zeros(Builder& b, Type type);
 Expr dot_general(Expr x, Expr y, const Dims& x_batch, const Dims& y_batch, const Dims& x_contract,
                  const Dims& y_contract);
 

@@ -84,11 +84,12 @@ Expr pow_rhs(Expr g, Expr x, Expr, Expr z) {
 
 Expr abs_tangent(Expr g, Expr x, Expr y) {
   if (is_complex(x.dtype())) {
-    // Re(g conj(sign x)), 0 at 0.
-    Expr s = unary(ops::kSign, x);
-    return unary(ops::kReal, g) * unary(ops::kReal, s) + unary(ops::kImag, g) * unary(ops::kImag, s);
+    // Re(g conj(x)) / |x|, 0 at 0.
+    Expr length = select(compare(y, 0, "EQ"), like(y, 1), y);
+    return (unary(ops::kReal, g) * unary(ops::kReal, x) +
+            unary(ops::kImag, g) * unary(ops::kImag, x)) /
+           length;
   }
-  (void)y;
   return select(compare(x, 0, "GE"), g, -g);
 }
 
@@ -375,6 +376,7 @@ void register_elementwise_rules(RuleTable& t) {
   t[ops::kClamp].jvp = clamp_jvp;
   t[ops::kCheckpointName] = {linear_jvp, [](TransposeCall& c) { identity_transpose(c); },
                              pointwise_batch};
+  t[ops::kNextAfter].no_derivative = true;
   t[ops::kStopGradient].no_derivative = true;
   t[ops::kStopGradient].batch = pointwise_batch;
 }

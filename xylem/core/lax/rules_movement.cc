@@ -57,7 +57,7 @@ Dims plus_one(const Dims& d) {
 void broadcast_transpose(TransposeCall& c) {
   Expr ct{&c.b, c.cotangents[0]};
   const Dims& where = c.op.attrs.dims("broadcast_dimensions");
-  const Dims& operand = c.types[0].dims();
+  const Dims operand = c.types[0].dims();
   Dims axes;
   for (int d = 0; d < ct.rank(); ++d) {
     auto at = std::find(where.begin(), where.end(), d);

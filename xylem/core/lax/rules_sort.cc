@@ -39,7 +39,7 @@ void sort_jvp(JvpCall& c) {
     region.param(ir::Type::tensor(DType::kI32));
   }
   ir::GraphPtr with_index = region.finish(region.inline_graph(comparator, args));
-  const ir::Type& t = c.b.type(c.primals[0]);
+  ir::Type t = c.b.type(c.primals[0]);
   int axis = sort_dimension(c.op, t.rank());
   std::vector<ValueId> operands(c.primals.begin(),
                                 c.primals.begin() + static_cast<std::ptrdiff_t>(n));
@@ -98,6 +98,7 @@ void register_sort_rules(RuleTable& t) {
   t[ops::kRngBitGenerator].refuse_batch =
       "the generator makes one stream; split the key and use the threefry functions of random";
   t[ops::kAfterAll].no_derivative = true;
+  t[ops::kAfterAll].refuse_batch = "tokens order effects and have no elements to map";
 }
 
 }  // namespace xylem::transform
