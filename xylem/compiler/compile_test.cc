@@ -1,0 +1,134 @@
+#include "xylem/compiler/compile.h"
+
+#include <gtest/gtest.h>
+
+#include "xylem/compiler/testing/compare.h"
+#include "xylem/ir/builder.h"
+#include "xylem/ir/ops/all.h"
+
+namespace xylem::compiler {
+namespace {
+
+namespace o = ir::ops;
+using ir::Attr;
+using ir::Attrs;
+using ir::Builder;
+using ir::GraphPtr;
+using ir::Type;
+using ir::ValueId;
+using testing::compare;
+using testing::make_args;
+using testing::Tolerance;
+
+constexpr Tolerance kExact{};
+constexpr Tolerance kClose{2e-5, 2e-5};
+
+Type f32(Dims d) { return Type::tensor(DType::kF32, std::move(d)); }
+
+GraphPtr binary_region(const ir::OpDef& def, DType dtype) {
+  Builder b("region");
+  const ValueId x = b.param(Type::tensor(dtype)), y = b.param(Type::tensor(dtype));
+  const ValueId z = b.one(def, {x, y});
+  return b.finish({z});
+}
+
+ValueId reduce(Builder& b, const ir::OpDef& def, ValueId x, Dims dims, double init) {
+  const DType t = b.type(x).dtype();
+  return b.one(o::kReduce, {x, b.splat(t, {}, init)}, Attrs{{"dimensions", Attr(dims)}},
+               {binary_region(def, t)});
+}
+
+ValueId broadcast(Builder& b, ValueId x, Dims shape, Dims dims) {
+  return b.one(o::kBroadcastInDim, {x},
+               Attrs{{"broadcast_dimensions", Attr(dims)}, {"shape", Attr(shape)}});
+}
+
+void check(const GraphPtr& g, const Tolerance& tolerance, Options options = {}) {
+  EXPECT_EQ(compare(g, make_args(*g, 1), tolerance, options), "") << g->to_string() << "\n"
+      << compile(g, options)->text();
+}
+
+TEST(Compile, ElementwiseOddSizes) {
+  for (Dims d : {Dims{}, Dims{1}, Dims{3}, Dims{17}, Dims{5, 7}, Dims{2, 3, 64}, Dims{1000}}) {
+    Builder b("f");
+    const ValueId x = b.param(f32(d)), y = b.param(f32(d));
+    const ValueId z = b.one(o::kMultiply, {b.one(o::kAdd, {x, y}), x});
+    check(b.finish({z, b.one(o::kSubtract, {z, y})}), kExact);
+  }
+}
+
+TEST(Compile, SoftmaxRows) {
+  for (Dims d : {Dims{4, 16}, Dims{3, 5, 37}, Dims{64, 128}, Dims{2, 1000}}) {
+    Builder b("softmax");
+    const ValueId x = b.param(f32(d));
+    const int last = d.ssize() - 1;
+    Dims kept, map;
+    for (int i = 0; i < last; ++i) map.push_back(i);
+    const ValueId m = reduce(b, o::kMaximum, x, {last}, -std::numeric_limits<double>::infinity());
+    const ValueId e = b.one(o::kExponential, {b.one(o::kSubtract, {x, broadcast(b, m, d, map)})});
+    const ValueId s = reduce(b, o::kAdd, e, {last}, 0);
+    const ValueId y = b.one(o::kDivide, {e, broadcast(b, s, d, map)});
+    check(b.finish({y}), kClose);
+  }
+}
+
+TEST(Compile, ReductionsOverAnyDimensions) {
+  for (const Dims& over : {Dims{0}, Dims{1}, Dims{2}, Dims{0, 1}, Dims{0, 2}, Dims{1, 2}, Dims{0, 1, 2}})
+    for (Dims d : {Dims{3, 4, 5}, Dims{64, 33, 17}, Dims{1, 300, 2}}) {
+      Builder b("reduce");
+      const ValueId x = b.param(f32(d));
+      const ValueId s = reduce(b, o::kAdd, x, over, 0);
+      const ValueId m = reduce(b, o::kMinimum, x, over, 1);
+      check(b.finish({s, m}), {1e-5, 1e-4});
+    }
+}
+
+TEST(Compile, LargeSumIsSplit) {
+  Builder b("sum");
+  const ValueId x = b.param(f32({300, 1000}));
+  const ValueId s = reduce(b, o::kAdd, b.one(o::kMultiply, {x, x}), {0, 1}, 0);
+  const ValueId c = reduce(b, o::kAdd, x, {0}, 0.5);
+  check(b.finish({s, c}), {1e-5, 1e-2});
+}
+
+TEST(Compile, Products) {
+  struct Case {
+    Dims l, r, bl, br, cl, cr;
+  };
+  for (const Case& c : {Case{{4, 8}, {8, 32}, {}, {}, {1}, {0}}, Case{{33, 70}, {70, 45}, {}, {}, {1}, {0}},
+                        Case{{8, 4}, {8, 32}, {}, {}, {0}, {0}}, Case{{64, 64}, {48, 64}, {}, {}, {1}, {1}},
+                        Case{{2, 3, 9, 5}, {2, 3, 11, 5}, {0, 1}, {0, 1}, {3}, {3}},
+                        Case{{3, 5}, {5}, {}, {}, {1}, {0}}, Case{{5}, {5, 7}, {}, {}, {0}, {0}},
+                        Case{{4, 5, 6}, {6, 5, 3}, {}, {}, {1, 2}, {1, 0}},
+                        Case{{2, 1}, {1, 3}, {}, {}, {1}, {0}}, Case{{128, 130}, {130, 200}, {}, {}, {1}, {0}}}) {
+    Builder b("dot");
+    const ValueId x = b.param(f32(c.l)), y = b.param(f32(c.r));
+    const ValueId z = b.one(o::kDotGeneral, {x, y},
+                            Attrs{{"lhs_batching_dimensions", Attr(c.bl)},
+                                  {"rhs_batching_dimensions", Attr(c.br)},
+                                  {"lhs_contracting_dimensions", Attr(c.cl)},
+                                  {"rhs_contracting_dimensions", Attr(c.cr)}});
+    check(b.finish({z}), {1e-5, 1e-3});
+  }
+}
+
+TEST(Compile, MovementChains) {
+  Builder b("move");
+  const ValueId x = b.param(f32({4, 6, 5}));
+  const ValueId t = b.one(o::kTranspose, {x}, Attrs{{"permutation", Attr(Dims{2, 0, 1})}});
+  const ValueId r = b.one(o::kReshape, {t}, Attrs{{"shape", Attr(Dims{10, 12})}});
+  const ValueId s = b.one(o::kSlice, {r},
+                          Attrs{{"start_indices", Attr(Dims{1, 0})},
+                                {"limit_indices", Attr(Dims{9, 12})},
+                                {"strides", Attr(Dims{2, 3})}});
+  const ValueId p = b.one(o::kPad, {s, b.splat(DType::kF32, {}, 2)},
+                          Attrs{{"edge_padding_low", Attr(Dims{1, -1})},
+                                {"edge_padding_high", Attr(Dims{0, 2})},
+                                {"interior_padding", Attr(Dims{0, 1})}});
+  const ValueId v = b.one(o::kReverse, {p}, Attrs{{"dimensions", Attr(Dims{1})}});
+  const ValueId c = b.one(o::kConcatenate, {v, p, v}, Attrs{{"dimension", Attr(0)}});
+  check(b.finish({c, b.one(o::kNegate, {c}), r}), kExact);
+}
+
+}  // namespace
+}  // namespace xylem::compiler
