@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <unordered_map>
 
 #include "xylem/base/error.h"
 #include "xylem/ir/text/stablehlo_attrs.h"
@@ -81,41 +81,83 @@ constexpr std::string_view kGenericOnly[] = {
     "chlo.scan",
 };
 
+// How the pretty form of an op is read: one look-up instead of a row of comparisons.
+enum class Reader {
+  kPlain,
+  kGenericOnly,
+  kConstant,
+  kCall,
+  kCompare,
+  kSlice,
+  kDotGeneral,
+  kReduce,
+  kWhile,
+  kReducePrecision,
+};
+
+struct Entry {
+  Reader reader = Reader::kPlain;
+  const Form* form = nullptr;
+};
+
+const std::unordered_map<std::string_view, Entry>& entries() {
+  static const auto* kEntries = [] {
+    auto* e = new std::unordered_map<std::string_view, Entry>{
+        {"stablehlo.constant", {Reader::kConstant}},
+        {"func.call", {Reader::kCall}},
+        {"stablehlo.compare", {Reader::kCompare}},
+        {"stablehlo.slice", {Reader::kSlice}},
+        {"stablehlo.dot_general", {Reader::kDotGeneral}},
+        {"stablehlo.dot", {Reader::kDotGeneral}},
+        {"stablehlo.reduce", {Reader::kReduce}},
+        {"stablehlo.while", {Reader::kWhile}},
+        {"stablehlo.reduce_precision", {Reader::kReducePrecision}},
+    };
+    for (std::string_view op : kGenericOnly) (*e)[op].reader = Reader::kGenericOnly;
+    for (const Form& f : kForms) (*e)[f.op].form = &f;
+    return e;
+  }();
+  return *kEntries;
+}
+
+Entry entry_of(std::string_view op) {
+  auto it = entries().find(op);
+  return it == entries().end() ? Entry{} : it->second;
+}
+
 }  // namespace
 
-const Form* find_form(std::string_view op) {
-  for (const Form& f : kForms)
-    if (f.op == op) return &f;
-  return nullptr;
-}
+const Form* find_form(std::string_view op) { return entry_of(op).form; }
 
-bool is_generic_only(std::string_view op) {
-  return std::find(std::begin(kGenericOnly), std::end(kGenericOnly), op) != std::end(kGenericOnly);
-}
+bool is_generic_only(std::string_view op) { return entry_of(op).reader == Reader::kGenericOnly; }
 
 void StablehloParser::read_pretty(Scope& scope, ParsedOp& op) {
   std::string_view n = op.name;
-  if (n == "stablehlo.constant") return read_constant(op);
-  if (n == "func.call") return read_call(scope, op);
-  if (n == "stablehlo.compare") return read_compare(scope, op);
-  if (n == "stablehlo.slice") return read_slice(scope, op);
-  if (n == "stablehlo.dot_general") return read_dot_general(scope, op);
-  if (n == "stablehlo.reduce") return read_reduce(scope, op);
-  if (n == "stablehlo.while") return read_while(scope, op);
-  if (n == "stablehlo.reduce_precision") return read_reduce_precision(scope, op);
-  if (is_generic_only(n))
-    c_.fail_here(n, "this op has the generic form only", fmt::format("Write \"{}\"(…) <{{…}}>", n));
+  const Entry entry = entry_of(n);
+  switch (entry.reader) {
+    case Reader::kConstant: return read_constant(op);
+    case Reader::kCall: return read_call(scope, op);
+    case Reader::kCompare: return read_compare(scope, op);
+    case Reader::kSlice: return read_slice(scope, op);
+    case Reader::kDotGeneral: return read_dot_general(scope, op);
+    case Reader::kReduce: return read_reduce(scope, op);
+    case Reader::kWhile: return read_while(scope, op);
+    case Reader::kReducePrecision: return read_reduce_precision(scope, op);
+    case Reader::kGenericOnly:
+      c_.fail_here(n, "this op has the generic form only",
+                   fmt::format("Write \"{}\"(…) <{{…}}>", n));
+    case Reader::kPlain: break;
+  }
   if (n == "sdy.sharding_constraint") {
     read_operand(scope, op);
     c_.expect('<', n);
     c_.balanced('<', '>', n);
     return read_types(scope, op);
   }
-  if (n == "stablehlo.dot") return read_dot_general(scope, op);
   if (!op.def && n != "stablehlo.create_token" && n != "stablehlo.broadcast")
     c_.fail(op.pos, n, "ops are those of StableHLO and CHLO that the op table knows",
             "this one is not in it", "Legalise the program to such ops");
-  const Form* form = find_form(n);
+  const Form* form = entry.form;
   bool parentheses = (form && form->parentheses) || c_.peek() == '(';
   if (parentheses) c_.expect('(', n);
   read_operands(scope, op);
