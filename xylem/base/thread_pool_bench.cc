@@ -16,5 +16,3 @@ BENCHMARK(BM_Dispatch)->Arg(1)->Arg(2)->Arg(64)->Arg(4096);
 
 }  // namespace
 }  // namespace xylem
-
-BENCHMARK_MAIN();
