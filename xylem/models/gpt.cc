@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "xylem/core/core.h"
-#include "xylem/optim/losses.h"
 
 namespace xylem::models {
 namespace {
@@ -86,13 +85,6 @@ std::vector<nn::KVCache> Gpt::make_caches(std::int64_t batch, std::int64_t max_l
     r.push_back(nn::KVCache::make(batch, max_length, b.attention.num_kv_heads,
                                   b.attention.head_dim, embed.embedding.dtype()));
   return r;
-}
-
-Array next_token_loss(const Gpt& model, const ArrayArg& tokens) {
-  std::int64_t T = tokens.array.dim(1) - 1;
-  Array inputs = lax::slice(tokens, {0, 0}, {tokens.array.dim(0), T});
-  Array targets = lax::slice(tokens, {0, 1}, {tokens.array.dim(0), T + 1});
-  return mean(optim::softmax_cross_entropy_with_integer_labels(model(inputs), targets));
 }
 
 }  // namespace xylem::models

@@ -59,7 +59,4 @@ struct Gpt {
   std::vector<nn::KVCache> make_caches(std::int64_t batch, std::int64_t max_length) const;
 };
 
-// Mean cross entropy in nats per token of next-token prediction. tokens i32[B, T + 1].
-Array next_token_loss(const Gpt& model, const ArrayArg& tokens);
-
 }  // namespace xylem::models
