@@ -1,9 +1,7 @@
 """StableHLO text against the real stack: what Xylem writes, jaxlib's parser and verifier accept; what JAX writes,
 Xylem reads, and its interpreter computes JAX's values."""
 
-import pathlib
 import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +12,8 @@ from jax import lax
 from jaxlib.mlir import ir
 
 import jax._src.interpreters.mlir as jax_mlir
+from jax._src import xla_bridge
+from jax._src.lib import xla_client
 
 
 def arange(shape, dtype=np.float32, scale=0.37, shift=-1.1):
@@ -196,6 +196,12 @@ def assert_close(ours, theirs, what):
         np.testing.assert_allclose(ours.astype(wide), theirs.astype(wide), rtol=tolerance, atol=tolerance, err_msg=what)
 
 
+def kept_arguments(lowered, args):
+    """The leaves that the program takes: JAX drops those it does not use."""
+    leaves = [np.asarray(jnp.asarray(x)) for x in jax.tree.leaves(args)]
+    return [leaves[i] for i in sorted(lowered._lowering.compile_args["kept_var_idx"])]
+
+
 def accepts(text):
     with jax_mlir.make_ir_context():
         return ir.Module.parse(text).operation.verify()
@@ -214,11 +220,7 @@ def test_jax_programs_are_read_and_evaluate_to_jax_values(name, ir_tool, tmp_pat
     path = tmp_path / f"{name}.mlir"
     path.write_text(text)
     theirs = [np.asarray(x) for x in jax.tree.leaves(jitted(*jax.tree.map(jnp.array, args)))]
-    inputs = [np.asarray(x) for x in jax.tree.leaves(args)]
-    if 'jax.result_info' in text and len(lowered._lowering.compile_args.get("kept_var_idx", inputs)) != len(inputs):
-        kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
-        inputs = [inputs[i] for i in kept]
-    inputs = [np.asarray(jnp.asarray(x)) for x in inputs]
+    inputs = kept_arguments(lowered, args)
     ours = evaluate(ir_tool, path, tmp_path, inputs)
     assert len(ours) == len(theirs)
     for k, (a, b) in enumerate(zip(ours, theirs)):
@@ -269,14 +271,11 @@ def test_xla_computes_the_same_from_our_text(name, ir_tool, tmp_path):
     path = tmp_path / "p.mlir"
     path.write_text(lowered.as_text())
     written = run_tool(ir_tool, "stablehlo", path)
-    from jax._src import xla_bridge
-    from jax._src.lib import xla_client
     client = xla_bridge.get_backend("cpu")
     with jax_mlir.make_ir_context():
         module = ir.Module.parse(written)
         executable = client.compile_and_load(module, xla_client.DeviceList(tuple(client.local_devices()[:1])), xla_client.CompileOptions())
-    buffers = [jax.device_put(np.asarray(jnp.asarray(x))) for x in jax.tree.leaves(args)]
-    kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
-    results = executable.execute_sharded([buffers[i] for i in kept]).disassemble_into_single_device_arrays()
+    buffers = [jax.device_put(x) for x in kept_arguments(lowered, args)]
+    results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
     for ours, theirs in zip(results, jax.tree.leaves(jitted(*args))):
         np.testing.assert_array_equal(np.asarray(ours[0]), np.asarray(theirs))
