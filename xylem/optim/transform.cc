@@ -83,9 +83,9 @@ std::vector<Array> add_decayed_weights(const std::vector<Array>& u,
   return r;
 }
 
-std::vector<Array> scale(const std::vector<Array>& u, const Array& factor) {
+std::vector<Array> descend(const std::vector<Array>& u, const Array& rate) {
   std::vector<Array> r;
-  for (const Array& g : u) r.push_back(g.defined() ? factor.astype(real_dtype(g.dtype())) * g : g);
+  for (const Array& g : u) r.push_back(g.defined() ? -rate.astype(real_dtype(g.dtype())) * g : g);
   return r;
 }
 

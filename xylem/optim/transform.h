@@ -38,7 +38,8 @@ AdamLeaves scale_by_adam(const std::vector<Array>& g, const std::vector<Array>& 
 std::vector<Array> add_decayed_weights(const std::vector<Array>& u, const std::vector<Array>& params,
                                        const std::vector<std::string>& paths, double weight_decay,
                                        const MaskFn& mask);
-std::vector<Array> scale(const std::vector<Array>& u, const Array& factor);
+// -rate * u, the rate rounded to each leaf's own dtype first.
+std::vector<Array> descend(const std::vector<Array>& u, const Array& rate);
 struct TraceLeaves {
   std::vector<Array> updates, trace;
 };
@@ -141,8 +142,8 @@ struct ScaleByLearningRate {
   template <class T>
   std::pair<T, ScaleByScheduleState> update(const T& u, const ScaleByScheduleState& s,
                                             const T&) const {
-    Array factor = -learning_rate(s.count);
-    return {internal::with_leaves(u, internal::scale(tree::leaves<Array>(u), factor)),
+    return {internal::with_leaves(
+                u, internal::descend(tree::leaves<Array>(u), learning_rate(s.count))),
             {internal::safe_increment(s.count)}};
   }
 };
