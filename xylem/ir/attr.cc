@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "xylem/base/error.h"
 
@@ -31,9 +31,15 @@ const T& typed(const Attrs& attrs, std::string_view name) {
 
 std::string_view intern(std::string_view s) {
   static std::mutex mutex;
-  static auto* pool = new std::unordered_set<std::string>;  // never destroyed: views outlive exit
+  // Never destroyed: views outlive exit. Looked up before anything is allocated.
+  static auto* pool = new std::unordered_map<std::string_view, std::unique_ptr<const std::string>>;
   std::lock_guard<std::mutex> lock(mutex);
-  return *pool->emplace(s).first;
+  auto it = pool->find(s);
+  if (it != pool->end()) return it->first;
+  auto owned = std::make_unique<const std::string>(s);
+  std::string_view view = *owned;
+  pool->emplace(view, std::move(owned));
+  return view;
 }
 
 EnumAttr::EnumAttr(std::string_view v) : value(intern(v)) {}
