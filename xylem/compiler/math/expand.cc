@@ -34,10 +34,22 @@ const Rule* find_rule(const ir::OpDef& def) {
       {&ops::kTanh, {math::tanh}},
       {&ops::kSine, {math::sine}},
       {&ops::kCosine, {math::cosine}},
+      {&ops::kTan, {math::tan}},
+      {&ops::kCbrt, {math::cbrt}},
       {&ops::kRsqrt, {math::rsqrt}},
       {&ops::kErf, {math::erf}},
+      {&ops::kErfc, {math::erfc}},
       {&ops::kErfInv, {math::erf_inv}},
+      {&ops::kAsin, {math::asin}},
+      {&ops::kAcos, {math::acos}},
+      {&ops::kAtan, {math::atan}},
+      {&ops::kSinh, {math::sinh}},
+      {&ops::kCosh, {math::cosh}},
+      {&ops::kAsinh, {math::asinh}},
+      {&ops::kAcosh, {math::acosh}},
+      {&ops::kAtanh, {math::atanh}},
       {&ops::kPower, {nullptr, math::power}},
+      {&ops::kAtan2, {nullptr, math::atan2}},
   };
   auto it = rules->find(&def);
   return it == rules->end() ? nullptr : &it->second;
@@ -51,17 +63,17 @@ ir::ValueId expand(Scope& scope, const ir::Op& op, std::span<const ir::ValueId> 
   if (!rule) return ir::kNoValue;
   const DType dtype = scope.builder().type(operands[0]).dtype();
   if (!is_float(dtype)) return ir::kNoValue;
-  if (dtype == DType::kF64 && !(op.def == &ops::kExponential || op.def == &ops::kExponentialMinusOne ||
-                                op.def == &ops::kLogistic || op.def == &ops::kRsqrt))
-    throw UserError(fmt::format("{}: f64 is not compiled yet", op.def->name));
-  auto operand = [&](std::size_t i) { return math::convert(V(scope, operands[i]), compute_dtype(dtype)); };
+  auto operand = [&](std::size_t i) {
+    return math::convert(V(scope, operands[i]), compute_dtype(dtype));
+  };
   V result = rule->unary ? rule->unary(operand(0)) : rule->binary(operand(0), operand(1));
   return math::convert(result, dtype).id();
 }
 
 }  // namespace
 
-ir::ValueId expand_op(ir::Builder& builder, const ir::Op& op, std::span<const ir::ValueId> operands) {
+ir::ValueId expand_op(ir::Builder& builder, const ir::Op& op,
+                      std::span<const ir::ValueId> operands) {
   Scope scope(builder);
   return expand(scope, op, operands);
 }
@@ -72,8 +84,8 @@ ir::GraphPtr expand_math(const ir::Graph& body) {
   std::vector<ir::ValueId> map(body.values.size(), ir::kNoValue);
   auto mapped = [&](ir::ValueId v) { return map[static_cast<std::size_t>(v)]; };
   for (std::size_t i = 0; i < body.params.size(); ++i)
-    map[static_cast<std::size_t>(body.params[i])] =
-        builder.param(body.type(body.params[i]), i < body.param_attrs.size() ? body.param_attrs[i] : ir::Attrs());
+    map[static_cast<std::size_t>(body.params[i])] = builder.param(
+        body.type(body.params[i]), i < body.param_attrs.size() ? body.param_attrs[i] : ir::Attrs());
   ir::ValueIds operands;
   for (const ir::Op& op : body.ops) {
     operands.clear();
@@ -87,7 +99,8 @@ ir::GraphPtr expand_math(const ir::Graph& body) {
     std::vector<ir::GraphPtr> regions;
     for (const ir::GraphPtr& r : op.regions) regions.push_back(expand_math(*r));
     ir::ValueIds results = builder.op(*op.def, ids, op.attrs, std::move(regions));
-    for (std::size_t i = 0; i < results.size(); ++i) map[static_cast<std::size_t>(op.results[i])] = results[i];
+    for (std::size_t i = 0; i < results.size(); ++i)
+      map[static_cast<std::size_t>(op.results[i])] = results[i];
   }
   std::vector<ir::ValueId> results;
   for (ir::ValueId v : body.results) results.push_back(mapped(v));

@@ -32,7 +32,8 @@ V emit(const ir::OpDef& def, std::initializer_list<V> operands, Attrs attrs = {}
   Scope& scope = operands.begin()->scope();
   ir::ValueIds ids;
   for (const V& v : operands) ids.push_back(v.id());
-  return {scope, scope.builder().one(def, std::span<const ValueId>(ids.data(), ids.size()), std::move(attrs))};
+  return {scope, scope.builder().one(def, std::span<const ValueId>(ids.data(), ids.size()),
+                                     std::move(attrs))};
 }
 
 V binary(const ir::OpDef& def, const Arg& a, const Arg& b) {
@@ -42,7 +43,8 @@ V binary(const ir::OpDef& def, const Arg& a, const Arg& b) {
 
 V compare(std::string_view direction, const Arg& a, const Arg& b) {
   auto [x, y] = resolve(a, b);
-  return emit(ops::kCompare, {x, y}, Attrs{{"comparison_direction", Attr(ir::EnumAttr(direction))}});
+  return emit(ops::kCompare, {x, y},
+              Attrs{{"comparison_direction", Attr(ir::EnumAttr(direction))}});
 }
 
 V retype(const ir::OpDef& def, V a, DType dtype) {
@@ -59,7 +61,8 @@ ValueId Scope::constant(DType dtype, Dims dims, std::uint64_t bits) {
   std::memcpy(scalar.data(), &bits, static_cast<std::size_t>(dtype_bytes(dtype)));
   ValueId id = builder_.constant(std::move(scalar));
   if (!dims.empty())
-    id = builder_.one(ops::kBroadcastInDim, {id}, Attrs{{"broadcast_dimensions", Attr(Dims{})}, {"shape", Attr(dims)}});
+    id = builder_.one(ops::kBroadcastInDim, {id},
+                      Attrs{{"broadcast_dimensions", Attr(Dims{})}, {"shape", Attr(dims)}});
   return it->second = id;
 }
 
@@ -149,8 +152,8 @@ std::vector<V> when_any(V condition, std::span<const V> operands, int num_result
     ValueId either = region.one(ops::kOr, {x, y});
     Dims all;
     for (int i = 0; i < dims.ssize(); ++i) all.push_back(i);
-    any = b.one(ops::kReduce, {any, scope.constant(DType::kBool, {}, 0)}, Attrs{{"dimensions", Attr(all)}},
-                {region.finish({either})});
+    any = b.one(ops::kReduce, {any, scope.constant(DType::kBool, {}, 0)},
+                Attrs{{"dimensions", Attr(all)}}, {region.finish({either})});
   }
   auto branch = [&](const auto& body) {
     ir::Builder region;
@@ -163,14 +166,16 @@ std::vector<V> when_any(V condition, std::span<const V> operands, int num_result
     return region.finish(std::move(results));
   };
   ir::GraphPtr taken = branch(slow);
-  ir::GraphPtr skipped =
-      branch([&](std::span<const V> p) { return std::vector<V>(p.begin() + 1, p.begin() + 1 + num_results); });
+  ir::GraphPtr skipped = branch([&](std::span<const V> p) {
+    return std::vector<V>(p.begin() + 1, p.begin() + 1 + num_results);
+  });
   ir::ValueIds ids;
   ids.push_back(any);
   for (const V& v : operands) ids.push_back(v.id());
-  ir::ValueIds results = b.op(ops::kIf, std::span<const ValueId>(ids.data(), ids.size()),
-                              Attrs{{"num_captures", Attr(static_cast<std::int64_t>(operands.size()))}},
-                              {std::move(taken), std::move(skipped)});
+  ir::ValueIds results =
+      b.op(ops::kIf, std::span<const ValueId>(ids.data(), ids.size()),
+           Attrs{{"num_captures", Attr(static_cast<std::int64_t>(operands.size()))}},
+           {std::move(taken), std::move(skipped)});
   std::vector<V> out;
   for (ValueId id : results) out.emplace_back(scope, id);
   return out;
