@@ -74,17 +74,18 @@ double training_step_flops(const Config& c) {
 }
 
 double measure_peak_flops() {
-  constexpr int kTrials = 8;
+  // Short and many: on a busy machine some find all cores free.
+  constexpr int kTrials = 50;
   const auto kernel = best_kernel();
   ThreadPool& pool = ThreadPool::global();
   std::vector<float> sinks(static_cast<std::size_t>(pool.num_threads()) * 64);
   std::int64_t rounds = 1 << 16;
   float sink = 0;
-  // So many rounds that one trial takes about 5 ms.
+  // So many rounds that one trial takes about a millisecond.
   Clock::time_point begin = Clock::now();
   kernel(rounds, &sink);
   rounds = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(static_cast<double>(rounds) * 5e-3 /
+      1, static_cast<std::int64_t>(static_cast<double>(rounds) * 1e-3 /
                                    std::max(seconds_since(begin), 1e-6)));
   double best = 0;
   for (int trial = 0; trial < kTrials; ++trial) {

@@ -99,10 +99,19 @@ TrainedModel load_run(const std::string& path) {
     throw_user_error({fmt::format("run folder {}", path), "at least one complete checkpoint",
                       "there is none", "Train until the first checkpoint is saved"});
   out.step = *step;
-  const checkpoint::StepContents contents = manager.restore(*step, {"params"});
+  checkpoint::StepContents contents;
+  try {
+    contents = manager.restore(out.step, {"params"});
+  } catch (const Error&) {
+    // A run in progress may just have replaced it by a newer one.
+    const auto newer = manager.latest_step();
+    if (!newer || *newer == out.step) throw;
+    out.step = *newer;
+    contents = manager.restore(out.step, {"params"});
+  }
   out.model = checkpoint::from_named_arrays(
       abstract_model(out.config), contents.items.at("params"),
-      fmt::format("checkpoint {}", manager.step_directory(*step)));
+      fmt::format("checkpoint {}", manager.step_directory(out.step)));
   return out;
 }
 

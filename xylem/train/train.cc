@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -54,6 +55,9 @@ auto make_step(const Config& config) {
       },
       {.name = "train_step"});
 }
+// How report.html shows that nothing is missing.
+constexpr std::string_view kFinishedRow = "<td>finished</td>";
+
 using Step = decltype(make_step(std::declval<const Config&>()));
 
 double count_parameters(const models::Gpt& model) {
@@ -98,6 +102,10 @@ class Training {
   TrainStatus run() {
     announce();
     if (next_step_ >= config_.steps) {
+      // The former process may have ended between its last checkpoint and its report.
+      if (!path_exists(folder_.report()) ||
+          read_file(folder_.report()).find(kFinishedRow) == std::string::npos)
+        write_report("finished", /*sample=*/true);
       progress_.note(fmt::format("all {} steps are done already", config_.steps));
       return TrainStatus::kFinished;
     }
@@ -111,12 +119,13 @@ class Training {
           last || (config_.eval_interval > 0 && next_step_ % config_.eval_interval == 0);
       const bool saves = config_.enable_checkpointing && next_step_ % config_.checkpoint_period == 0;
       if (!evaluates && !saves && !stopped) continue;
-      finish_step(evaluates && !stopped);
+      // Due work is done even when stopping: the records of a run do not depend on interruptions.
+      finish_step(evaluates);
       reached = config_.target_eval_loss > 0 && last_eval_ && *last_eval_ <= config_.target_eval_loss;
       if (config_.enable_checkpointing &&
           (saves || stopped || ((last || reached) && config_.save_checkpoint_on_completion)))
         save();
-      if (evaluates && !last && !stopped) write_report("running", /*sample=*/false);
+      if (evaluates && !last && !reached && !stopped) write_report("running", /*sample=*/false);
       mark_ = Clock::now();
     }
     manager_.wait();

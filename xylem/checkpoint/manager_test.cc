@@ -1,0 +1,220 @@
+#include "xylem/checkpoint/manager.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "xylem/base/error.h"
+#include "xylem/base/file.h"
+#include "xylem/core/array.h"
+
+namespace xylem::checkpoint {
+namespace {
+
+StepContents contents_of(std::int64_t step, std::int64_t n = 100) {
+  StepContents c;
+  c.items["params"] = {
+      {"w", HostArray::from(std::vector<float>(static_cast<std::size_t>(n), static_cast<float>(step)),
+                            {n})}};
+  c.items["optimizer"] = {{"[0].count", HostArray::scalar(static_cast<std::int32_t>(step))}};
+  c.state = "{\"step\": " + std::to_string(step) + "}";
+  return c;
+}
+
+class ManagerTest : public testing::Test {
+ protected:
+  void SetUp() override { dir_ = make_temporary_directory("manager-test"); }
+  void TearDown() override { remove_tree(dir_); }
+  std::string at(std::string_view name) const { return join_path(dir_, name); }
+  std::string dir_;
+};
+
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.message();
+  }
+  return "none";
+}
+
+TEST_F(ManagerTest, AStepComesBackWhole) {
+  CheckpointManager m(at("checkpoints"));
+  EXPECT_EQ(m.latest_step(), std::nullopt);
+  m.prepare();
+  m.save(7, contents_of(7));
+  EXPECT_EQ(m.latest_step(), 7);
+  const StepContents c = m.restore(7);
+  EXPECT_EQ(c.items.size(), 2u);
+  EXPECT_TRUE(c.items.at("params")[0].value.bit_equal(contents_of(7).items["params"][0].value));
+  EXPECT_EQ(c.items.at("optimizer")[0].name, "[0].count");
+  EXPECT_EQ(c.state, "{\"step\":7}");
+  EXPECT_EQ(m.restore(7, {"params"}).items.size(), 1u);
+  EXPECT_NE(error_of([&] { m.restore(7, {"ema"}); }).find("ema"), std::string::npos);
+}
+
+TEST_F(ManagerTest, KeepsTheNewestSteps) {
+  CheckpointManager m(dir_, {.max_to_keep = 2});
+  m.prepare();
+  for (const std::int64_t s : {5, 10, 15, 100}) m.save(s, contents_of(s));
+  EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{15, 100}));
+  EXPECT_EQ(list_directory(dir_).size(), 2u);
+  EXPECT_THROW(CheckpointManager(dir_, {.max_to_keep = 0}), UserError);
+}
+
+TEST_F(ManagerTest, AStepThatExistsIsLeftAlone) {
+  CheckpointManager m(dir_);
+  m.prepare();
+  m.save(1, contents_of(1));
+  m.save(1, contents_of(2));
+  EXPECT_EQ(m.restore(1).state, "{\"step\":1}");
+}
+
+TEST_F(ManagerTest, CleansWhatDeadWritersLeftAndNothingElse) {
+  for (const char* name : {"12.xylem-checkpoint-tmp/params", "notes", "x.xylem-checkpoint-tmp", "012",
+                           "7"})
+    make_directories(at(name));
+  write_file(at("12.xylem-checkpoint-tmp/state.json"), "{}");
+  write_file(at("99"), "a file");
+  CheckpointManager m(dir_);
+  EXPECT_EQ(m.latest_step(), std::nullopt);
+  m.prepare();
+  EXPECT_FALSE(path_exists(at("12.xylem-checkpoint-tmp")));
+  for (const char* name : {"notes", "x.xylem-checkpoint-tmp", "012", "7", "99"})
+    EXPECT_TRUE(path_exists(at(name))) << name;
+  EXPECT_EQ(m.latest_step(), std::nullopt);
+}
+
+TEST_F(ManagerTest, SavesBehindTheCallersBack) {
+  CheckpointManager m(dir_, {.max_to_keep = 3, .async = true});
+  m.prepare();
+  for (std::int64_t s = 1; s <= 5; ++s) m.save(s, contents_of(s, 10000));
+  m.wait();
+  EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{3, 4, 5}));
+}
+
+TEST_F(ManagerTest, ABackgroundFailureReachesTheNextCall) {
+  CheckpointManager m(at("gone"), {.max_to_keep = 3, .async = true});
+  write_file(at("gone"), "a file where the directory should be");
+  m.save(1, contents_of(1));
+  EXPECT_NE(error_of([&] { m.wait(); }).find("step 1"), std::string::npos);
+  EXPECT_EQ(error_of([&] { m.wait(); }), "none");
+}
+
+TEST_F(ManagerTest, DamageIsNamed) {
+  CheckpointManager m(dir_);
+  m.prepare();
+  m.save(1, contents_of(1));
+  const std::string file = at("1/params.safetensors"), state = at("1/state.json");
+  const std::string good = read_file(file), good_state = read_file(state);
+  const auto refused = [&](std::string_view what) {
+    const std::string e = error_of([&] { m.restore(1); });
+    EXPECT_NE(e.find(what), std::string::npos) << e;
+    EXPECT_NE(e.find(at("1")), std::string::npos) << e;
+  };
+  write_file(file, good.substr(0, good.size() - 1));
+  refused("params.safetensors");
+  std::string flipped = good;
+  flipped.back() = static_cast<char>(flipped.back() ^ 1);
+  write_file(file, flipped);
+  refused("CRC-32C");
+  remove_tree(file);
+  refused("params.safetensors");
+  write_file(file, good);
+  for (const char* text : {"", "{}", "[1", "{\"format\": \"other\"}",
+                           "{\"format\": \"xylem-safetensors\", \"version\": 2}",
+                           "{\"format\": \"xylem-safetensors\", \"version\": 1}",
+                           "{\"format\":\"xylem-safetensors\",\"version\":1,\"state\":{},\"items\":"
+                           "{\"../x\":{\"file\":\"../x.safetensors\"}}}"}) {
+    write_file(state, text);
+    refused("state.json");
+  }
+  write_file(state, good_state);
+  EXPECT_EQ(error_of([&] { m.restore(1); }), "none");
+}
+
+TEST_F(ManagerTest, EveryCutOfEveryFileIsRefused) {
+  CheckpointManager m(dir_);
+  m.prepare();
+  m.save(1, contents_of(1, 3));
+  for (const char* name : {"1/params.safetensors", "1/optimizer.safetensors", "1/state.json"}) {
+    const std::string good = read_file(at(name));
+    // The last byte of state.json is a line end.
+    for (std::size_t n = 0; n + 1 < good.size(); ++n) {
+      write_file(at(name), good.substr(0, n));
+      EXPECT_NE(error_of([&] { m.restore(1); }), "none") << name << " " << n;
+    }
+    write_file(at(name), good);
+  }
+}
+
+// A full disk, as a limit of file size in a process of its own.
+TEST_F(ManagerTest, AFailedSaveLeavesEarlierStepsAlone) {
+  CheckpointManager m(dir_);
+  m.prepare();
+  m.save(1, contents_of(1));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const std::string e = error_of([&] { m.save(2, contents_of(2, 100000)); });
+    ::_exit(e.find("while saving the checkpoint of step 2") != std::string::npos &&
+                    list_directory(dir_).size() == 1
+                ? 0
+                : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(m.restore(1).state, "{\"step\":1}");
+}
+
+struct Layer {
+  Array kernel, bias;
+};
+struct Model {
+  std::vector<Layer> layers;
+};
+
+Array zeros_of(Dims dims) { return Array(HostArray::zeros(DType::kF32, std::move(dims))); }
+
+TEST(NamedArrays, NameLeavesByPathAndLeaveOutEmptyOnes) {
+  const Model m{{{zeros_of({2, 3}), Array()}, {zeros_of({3}), zeros_of({3})}}};
+  const NamedArrays named = to_named_arrays(m);
+  ASSERT_EQ(named.size(), 3u);
+  EXPECT_EQ(named[0].name, "layers[0].kernel");
+  EXPECT_EQ(named[2].name, "layers[1].bias");
+  EXPECT_EQ(to_named_arrays(zeros_of({1}))[0].name, "value");
+  const Model back = from_named_arrays(m, named, "checkpoint");
+  EXPECT_FALSE(back.layers[0].bias.defined());
+  EXPECT_EQ(back.layers[0].kernel.shape(), (Dims{2, 3}));
+}
+
+TEST(NamedArrays, RefuseNamesTheFirstLeafThatDiffers) {
+  const Model m{{{zeros_of({2, 3}), Array()}, {zeros_of({3}), zeros_of({3})}}};
+  NamedArrays shape = to_named_arrays(m), type = shape, missing = shape, extra = shape;
+  shape[1].value = HostArray::zeros(DType::kF32, {4});
+  type[0].value = HostArray::zeros(DType::kF64, {2, 3});
+  missing.erase(missing.begin());
+  extra.push_back({"layers[2].kernel", HostArray::scalar(1.0f)});
+  const auto refused = [&](const NamedArrays& saved) {
+    return error_of([&] { from_named_arrays(m, saved, "checkpoint c/5"); });
+  };
+  EXPECT_NE(refused(shape).find("layers[1].kernel must be f32[3]"), std::string::npos);
+  EXPECT_NE(refused(shape).find("f32[4]"), std::string::npos);
+  EXPECT_NE(refused(type).find("layers[0].kernel"), std::string::npos);
+  EXPECT_NE(refused(missing).find("no such leaf"), std::string::npos);
+  EXPECT_NE(refused(extra).find("layers[2].kernel"), std::string::npos);
+  EXPECT_NE(refused(extra).find("checkpoint c/5"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace xylem::checkpoint
