@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
-#include <exception>
 
+#include "xylem/base/env.h"
 #include "xylem/base/error.h"
 #include "xylem/compiler/program/parallel.h"
 
@@ -32,6 +33,15 @@ struct Launch {
 void run_piece(void* context, std::int64_t begin, std::int64_t end) {
   const auto* launch = static_cast<const Launch*>(context);
   launch->kernel->run(launch->buffers, begin, end);
+}
+
+std::chrono::steady_clock::time_point log_step(const Step& step,
+                                               std::chrono::steady_clock::time_point from) {
+  const auto now = std::chrono::steady_clock::now();
+  log_line("steps", fmt::format("{:9.1f} us {:9.1f} estimated  {} points {} grain {}",
+                                std::chrono::duration<double, std::micro>(now - from).count(),
+                                step.ns / 1000, step.name, step.points, step.grain));
+  return std::chrono::steady_clock::now();
 }
 
 }  // namespace
@@ -67,7 +77,11 @@ void ProgramImpl::run(std::span<void* const> p, std::span<void* const> r, void* 
     std::memcpy(r[i], p[static_cast<std::size_t>(a)], static_cast<std::size_t>(results[i].nbytes()));
     bases[2 + static_cast<std::size_t>(a)] = r[i];
   }
+  // XYLEM_LOG=steps: what each step of this run takes.
+  static const bool timed = log_enabled("steps");
+  auto before = std::chrono::steady_clock::now();
   for (const Step& step : steps) {
+    if (timed && &step != steps.data()) before = log_step((&step)[-1], before);
     const Place* place = places.data() + step.first;
     for (std::uint32_t i = 0; i < step.count; ++i)
       operands[i] = static_cast<std::byte*>(bases[place[i].base]) + place[i].offset;
@@ -83,6 +97,7 @@ void ProgramImpl::run(std::span<void* const> p, std::span<void* const> r, void* 
       parallel(step.points, step.grain, run_piece, &launch);
     }
   }
+  if (timed && !steps.empty()) log_step(steps.back(), before);
 }
 
 std::string ProgramImpl::text() const {
