@@ -75,8 +75,8 @@ TEST(LegalizeTest, CumulativeOpsBecomeWindows) {
 }
 
 TEST(LegalizeTest, ArgOpsBecomeReductionsOfPairs) {
-  HostArray x = array<float>({1, 3, 3, NAN, NAN, 0, -0.0f, 0.0f, -1, -INFINITY, -INFINITY, -INFINITY},
-                             {4, 3});
+  HostArray x = array<float>(
+      {1, 3, 3, NAN, NAN, 0, -0.0f, 0.0f, -1, -INFINITY, -INFINITY, -INFINITY}, {4, 3});
   for (const OpDef* op : {&ops::kArgmax, &ops::kArgmin})
     for (int dimension : {0, 1}) {
       expect_same_value(*op, {x}, {{"dimension", dimension}, {"index_dtype", DType::kI32}});
@@ -145,7 +145,8 @@ TEST(LegalizeTest, NextAfterIsMadeOfBitOperations) {
           << dtype_name(t) << " " << xs[static_cast<std::size_t>(i)] << " "
           << ys[static_cast<std::size_t>(i)] << ": " << h << " instead of " << w;
       if (t == DType::kF32 && !std::isnan(w)) {
-        EXPECT_EQ(w, std::nextafter(xs[static_cast<std::size_t>(i)], ys[static_cast<std::size_t>(i)]));
+        EXPECT_EQ(w,
+                  std::nextafter(xs[static_cast<std::size_t>(i)], ys[static_cast<std::size_t>(i)]));
       }
     }
   }

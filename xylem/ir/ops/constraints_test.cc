@@ -80,7 +80,8 @@ std::vector<Case> elementwise_cases() {
   out.push_back({&kSelect, "i2", "operand 1", {b(), Type::token(), f()}});
   out.push_back({&kSelect, "i3", "operand 2", {b(), f(), Type::token()}});
   out.push_back({&kSelect, "c1", "the predicate is", {b({3}), f({2}), f({2})}});
-  out.push_back({&kSelect, "c2", "operand 1 is f32[2], operand 2 is i32[2]", {b(), f({2}), i({2})}});
+  out.push_back(
+      {&kSelect, "c2", "operand 1 is f32[2], operand 2 is i32[2]", {b(), f({2}), i({2})}});
   out.push_back({&kClamp, "i1", "operand 0", {Type::token(), f(), f()}});
   out.push_back({&kClamp, "i2", "operand 1", {f(), Type::token(), f()}});
   out.push_back({&kClamp, "i3", "operand 2", {f(), f(), Type::token()}});
@@ -92,7 +93,8 @@ std::vector<Case> elementwise_cases() {
   out.push_back({&kConvert, "i1", "it is token", {Type::token()}, to(DType::kF32)});
   out.push_back({&kConvert, "o1", "it is float0", {f()}, to(DType::kFloat0)});
   out.push_back({&kBitcastConvert, "i1", "bool has no bits", {b()}, to(DType::kU8)});
-  out.push_back({&kBitcastConvert, "c1", "f32[3] to f64 (32 to 64 bits)", {f({3})}, to(DType::kF64)});
+  out.push_back(
+      {&kBitcastConvert, "c1", "f32[3] to f64 (32 to 64 bits)", {f({3})}, to(DType::kF64)});
   out.push_back({&kBitcastConvert, "c1", "f32[] to f64", {f()}, to(DType::kF64)});
   out.push_back({&kBitcastConvert, "c2", "c64[] to i64", {c()}, to(DType::kI64)});
   out.push_back({&kReducePrecision, "c2", "it is 0", {f()},
@@ -138,8 +140,10 @@ std::vector<Case> movement_cases() {
   auto along = [](int d) { return Attrs{{"dimension", d}}; };
   out.push_back({&kConcatenate, "i1", "token", {f({2}), Type::token()}, along(0)});
   out.push_back({&kConcatenate, "c1", "differ in dtype", {f({2}), i({2})}, along(0)});
-  out.push_back({&kConcatenate, "c2",
-                 "agree in every dimension but the concatenated one (axis 0)", {f({2, 3}), f({4, 5})},
+  out.push_back({&kConcatenate,
+                 "c2",
+                 "agree in every dimension but the concatenated one (axis 0)",
+                 {f({2, 3}), f({4, 5})},
                  along(0)});
   out.push_back({&kConcatenate, "c3", "none is given", {}, along(0)});
   out.push_back({&kConcatenate, "c4", "[0, 1)", {f({2})}, along(1)});

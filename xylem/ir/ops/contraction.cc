@@ -173,7 +173,8 @@ DimMap dot_general_dims(const OpCall& call, std::span<const Type> results) {
   Dims l(static_cast<std::size_t>(lhs.rank()), -1), r(static_cast<std::size_t>(rhs.rank()), -1);
   m.results.push_back(add_factors(m, results[0].dims(), Kind::kParallel));
   std::int64_t f = 0;
-  for (std::size_t i = 0; i < d.lhs_batch.size(); ++i, ++f) l[d.lhs_batch[i]] = r[d.rhs_batch[i]] = f;
+  for (std::size_t i = 0; i < d.lhs_batch.size(); ++i, ++f)
+    l[d.lhs_batch[i]] = r[d.rhs_batch[i]] = f;
   for (std::int64_t i : d.lhs_free(lhs.rank())) l[i] = f++;
   for (std::int64_t i : d.rhs_free(rhs.rank())) r[i] = f++;
   for (std::size_t i = 0; i < d.lhs_contract.size(); ++i, ++f) {

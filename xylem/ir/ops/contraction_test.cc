@@ -29,7 +29,8 @@ Attrs with_result(Attrs a, DType t) {
 }
 
 TEST(ContractionTest, MatrixProduct) {
-  HostArray a = array<float>({1, 2, 3, 4, 5, 6}, {2, 3}), b = array<float>({1, 0, 0, 1, 1, 1}, {3, 2});
+  HostArray a = array<float>({1, 2, 3, 4, 5, 6}, {2, 3}),
+            b = array<float>({1, 0, 0, 1, 1, 1}, {3, 2});
   EXPECT_EQ(numbers(eval_one(kDotGeneral, {a, b}, matmul())), (Numbers{4, 5, 10, 11}));
 }
 

@@ -52,9 +52,8 @@ TEST(ReduceTest, AnEmptyReductionGivesTheInitValue) {
 TEST(ReduceTest, SingleOpBodiesOfEveryKind) {
   HostArray x = vec<std::int32_t>({6, 3, -5});
   auto reduce = [&](const OpDef& op, int init) {
-    return numbers(
-        eval_one(kReduce, {x, i32(init)}, {{"dimensions", Dims{0}}}, {binary_body(op, DType::kI32)}))
-        [0];
+    return numbers(eval_one(kReduce, {x, i32(init)}, {{"dimensions", Dims{0}}},
+                            {binary_body(op, DType::kI32)}))[0];
   };
   EXPECT_EQ(reduce(kMultiply, 1), -90);
   EXPECT_EQ(reduce(kMaximum, INT32_MIN), 6);
@@ -64,8 +63,9 @@ TEST(ReduceTest, SingleOpBodiesOfEveryKind) {
   EXPECT_EQ(reduce(kXor, 0), 6 ^ 3 ^ -5);
   HostArray b = bools({1, 1, 0});
   GraphPtr all = binary_body(kAnd, DType::kBool);
-  EXPECT_EQ(numbers(eval_one(kReduce, {b, bools({1}).reshape({})}, {{"dimensions", Dims{0}}}, {all})),
-            (Numbers{0}));
+  EXPECT_EQ(
+      numbers(eval_one(kReduce, {b, bools({1}).reshape({})}, {{"dimensions", Dims{0}}}, {all})),
+      (Numbers{0}));
 }
 
 TEST(ReduceTest, GeneralBodiesRunInOrderWithCaptures) {
@@ -141,9 +141,10 @@ TEST(ReduceWindowTest, SlidesWithStridesPaddingAndDilation) {
 
 TEST(ReduceWindowTest, MaximumOverTwoDimensions) {
   HostArray x = array<float>({1, 9, 2, 3, 4, 5, 8, 7, 6}, {3, 3});
-  EXPECT_EQ(numbers(eval_one(kReduceWindow, {x, f32(-INFINITY)}, {{"window_dimensions", Dims{2, 2}}},
-                             {binary_body(kMaximum, DType::kF32)})),
-            (Numbers{9, 9, 8, 7}));
+  EXPECT_EQ(
+      numbers(eval_one(kReduceWindow, {x, f32(-INFINITY)}, {{"window_dimensions", Dims{2, 2}}},
+                       {binary_body(kMaximum, DType::kF32)})),
+      (Numbers{9, 9, 8, 7}));
 }
 
 // while, if, case --------------------------------------------------------------------------------

@@ -184,15 +184,16 @@ const OpDef kConvert = {.name = "stablehlo.convert",
                         .shape = convert_shape_rule,
                         .eval = convert_eval,
                         .labels = "convert_i1 convert_o1"};
-const OpDef kBitcastConvert = {.name = "stablehlo.bitcast_convert",
-                               .traits = kExact,
-                               .min_operands = 1,
-                               .max_operands = 1,
-                               .attrs = {{"result_dtype", AttrKind::kDType}},
-                               .shape = bitcast_shape_rule,
-                               .eval = bitcast_eval,
-                               .dims = bitcast_dims,
-                               .labels = "bitcast_convert_i1 bitcast_convert_c1 bitcast_convert_c2"};
+const OpDef kBitcastConvert = {
+    .name = "stablehlo.bitcast_convert",
+    .traits = kExact,
+    .min_operands = 1,
+    .max_operands = 1,
+    .attrs = {{"result_dtype", AttrKind::kDType}},
+    .shape = bitcast_shape_rule,
+    .eval = bitcast_eval,
+    .dims = bitcast_dims,
+    .labels = "bitcast_convert_i1 bitcast_convert_c1 bitcast_convert_c2"};
 const OpDef kReducePrecision = {
     .name = "stablehlo.reduce_precision",
     .traits = kPointwise | kExact | kIdempotent,

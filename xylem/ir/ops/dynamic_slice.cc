@@ -17,7 +17,8 @@ void check_starts(const OpCall& call, int first, int rank, std::string_view oper
                   std::string_view count_label, std::string_view same_label) {
   int n = static_cast<int>(call.operands.size()) - first;
   if (n != rank)
-    fail(call, count_label, fmt::format("one start index for each of {} dimensions is needed", rank),
+    fail(call, count_label,
+         fmt::format("one start index for each of {} dimensions is needed", rank),
          fmt::format("{} are given", n), "Pass one scalar for each dimension");
   for (int i = first; i < first + n; ++i) {
     const Type& t = tensor_operand(call, i, kElInt, operand_label);
@@ -136,7 +137,8 @@ const OpDef kDynamicSlice = {
     .shape = dynamic_slice_shape_rule,
     .eval = dynamic_slice_eval,
     .dims = dynamic_slice_dims,
-    .labels = "dynamic_slice_i1 dynamic_slice_i2 dynamic_slice_c2 dynamic_slice_c3 dynamic_slice_c4"};
+    .labels =
+        "dynamic_slice_i1 dynamic_slice_i2 dynamic_slice_c2 dynamic_slice_c3 dynamic_slice_c4"};
 const OpDef kDynamicUpdateSlice = {
     .name = "stablehlo.dynamic_update_slice",
     .traits = kStructural | kExact,

@@ -92,9 +92,51 @@ struct Rsqrt {
   }
 };
 
-// The largest tolerated difference decides what erf_inv is: random normals are made of it, and
-// those of JAX are reproduced to the bit only by the same polynomial in the same precision
-// (M. Giles, "Approximating the erfinv function", 2010). f64 has no such duty and is solved for.
+// What erf_inv is in f32 decides what random normals are: those of JAX are reproduced to the bit only
+// by the same steps in the same precision, that is XLA's on CPUs with fused multiply-add: Giles'
+// polynomial (M. Giles, "Approximating the erfinv function", 2010) of a logarithm after Cephes
+// (S. Moshier, logf.c and unity.c). f64 has no such duty and is solved for.
+float cephes_log(float x) {  // normal x > 0
+  static constexpr float kP[] = {7.0376836292E-2f,  -1.1514610310E-1f, 1.1676998740E-1f,
+                                 -1.2420140846E-1f, 1.4249322787E-1f,  -1.6668057665E-1f,
+                                 2.0000714765E-1f,  -2.4999993993E-1f, 3.3333331174E-1f};
+  int exponent;
+  float m = std::frexp(x, &exponent);
+  if (m < std::numbers::sqrt2_v<float> / 2) {
+    --exponent;
+    m = (m - 1) + m;
+  } else {
+    m = m - 1;
+  }
+  auto e = static_cast<float>(exponent);
+  float square = m * m, cube = square * m;
+  auto three = [&](int i) { return std::fma(std::fma(kP[i], m, kP[i + 1]), m, kP[i + 2]); };
+  float y = std::fma(std::fma(three(0), cube, three(3)), cube, three(6));
+  y = std::fma(y, cube, -2.12194440e-4f * e);
+  return std::fma(0.693359375f, e, std::fma(-0.5f, square, m) + y);
+}
+
+float cephes_log1p(float x) {  // -1 < x <= 0
+  static constexpr float kP[] = {4.5270000862445199635215E-5f, 4.9854102823193375972212E-1f,
+                                 6.5787325942061044846969E0f,  2.9911919328553073277375E1f,
+                                 6.0949667980987787057556E1f,  5.7112963590585538103336E1f,
+                                 2.0039553499201281259648E1f};
+  static constexpr float kQ[] = {1.0f,
+                                 1.5062909083469192043167E1f,
+                                 8.3047565967967209469434E1f,
+                                 2.2176239823732856465394E2f,
+                                 3.0909872225312059774938E2f,
+                                 2.1642788614495947685003E2f,
+                                 6.0118660497603843919306E1f};
+  if (std::abs(x) >= std::numbers::sqrt2_v<float> - 1) return cephes_log(1 + x);
+  float p = kP[0], q = kQ[0], square = x * x;
+  for (int i = 1; i < 7; ++i) {
+    p = std::fma(p, x, kP[i]);
+    q = std::fma(q, x, kQ[i]);
+  }
+  return x + std::fma(-0.5f, square, x * square * (p / q));
+}
+
 float erf_inv_f32(float x) {
   static constexpr float kCentral[] = {2.81022636e-08f,  3.43273939e-07f, -3.5233877e-06f,
                                        -4.39150654e-06f, 0.00021858087f,  -0.00125372503f,
@@ -102,12 +144,12 @@ float erf_inv_f32(float x) {
   static constexpr float kTail[] = {-0.000200214257f, 0.000100950558f, 0.00134934322f,
                                     -0.00367342844f,  0.00573950773f,  -0.0076224613f,
                                     0.00943887047f,   1.00167406f,     2.83297682f};
-  if (std::abs(x) == 1) return x * INFINITY;
-  float w = -static_cast<float>(std::log1p(static_cast<double>(-x * x)));
+  if (!(std::abs(x) < 1)) return std::abs(x) == 1 ? x * INFINITY : NAN;
+  float w = -cephes_log1p(-x * x);
   bool central = w < 5;
   w = central ? w - 2.5f : std::sqrt(w) - 3;
   float p = 0;
-  for (float c : central ? kCentral : kTail) p = c + p * w;
+  for (float c : central ? kCentral : kTail) p = std::fma(p, w, c);
   return p * x;
 }
 

@@ -54,8 +54,8 @@ std::vector<Type> compare_shape_rule(const OpCall& call) {
          "Broadcast or reshape one of them");
   std::string direction = call.attrs.str_or("comparison_direction", "");
   if (is_complex(lhs.dtype()) && direction != "EQ" && direction != "NE")
-    fail(call, "i3", "complex numbers can be compared by EQ and NE", "the direction is " + direction,
-         "Compare the real and imaginary parts instead");
+    fail(call, "i3", "complex numbers can be compared by EQ and NE",
+         "the direction is " + direction, "Compare the real and imaginary parts instead");
   std::string type = call.attrs.str_or("compare_type", "");
   bool ok = type.empty() || (is_signed_int(lhs.dtype()) && type == "SIGNED") ||
             ((is_unsigned_int(lhs.dtype()) || is_bool(lhs.dtype())) && type == "UNSIGNED") ||

@@ -180,7 +180,8 @@ TEST(ElementwiseTest, ArithmeticOfBoolIsLogic) {
 }
 
 TEST(ElementwiseTest, IntegersWrap) {
-  expect_same<std::int8_t>(eval_one(kAdd, {vec<std::int8_t>({127}), vec<std::int8_t>({1})}), {-128});
+  expect_same<std::int8_t>(eval_one(kAdd, {vec<std::int8_t>({127}), vec<std::int8_t>({1})}),
+                           {-128});
   expect_same<std::uint8_t>(eval_one(kSubtract, {vec<std::uint8_t>({0}), vec<std::uint8_t>({1})}),
                             {255});
   expect_same<std::int32_t>(
@@ -194,8 +195,8 @@ TEST(ElementwiseTest, IntegerDivisionFollowsXla) {
   expect_same<std::int64_t>(eval_one(kDivide, {vec<std::int64_t>({kMin64, kMin64}),
                                                vec<std::int64_t>({-1, 0})}),
                             {kMin64, -1});
-  expect_same<std::uint8_t>(eval_one(kDivide, {vec<std::uint8_t>({7, 5}), vec<std::uint8_t>({2, 0})}),
-                            {3, 255});
+  expect_same<std::uint8_t>(
+      eval_one(kDivide, {vec<std::uint8_t>({7, 5}), vec<std::uint8_t>({2, 0})}), {3, 255});
   expect_same<std::int32_t>(eval_one(kRemainder, {vec<std::int32_t>({7, -7, 5, kMin32}),
                                                   vec<std::int32_t>({-2, 2, 0, -1})}),
                             {1, -1, 5, 0});
@@ -210,7 +211,8 @@ TEST(ElementwiseTest, FloatDivisionAndRemainder) {
 }
 
 TEST(ElementwiseTest, MaximumPrefersNanAndPlusZero) {
-  HostArray a = vec<float>({kNan, 1, 0.0f, -0.0f, -0.0f}), b = vec<float>({1, kNan, -0.0f, 0.0f, 1});
+  HostArray a = vec<float>({kNan, 1, 0.0f, -0.0f, -0.0f}),
+            b = vec<float>({1, kNan, -0.0f, 0.0f, 1});
   expect_same<float>(eval_one(kMaximum, {a, b}), {kNan, kNan, 0.0f, 0.0f, 1});
   expect_same<float>(eval_one(kMinimum, {a, b}), {kNan, kNan, -0.0f, -0.0f, -0.0f});
   HostArray z = eval_one(kMaximum, {vec<std::complex<float>>({{1, 5}}),
@@ -260,7 +262,8 @@ TEST(ElementwiseTest, TotalOrderRanksNanAndZeroesByTheirSign) {
   for (DType t : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kF8E5M2}) {
     HostArray x = order.astype(t);
     for (int i = 0; i < 7; ++i) {
-      Attrs slice_i{{"start_indices", Dims{i}}, {"limit_indices", Dims{i + 1}}, {"strides", Dims{1}}};
+      Attrs slice_i{
+          {"start_indices", Dims{i}}, {"limit_indices", Dims{i + 1}}, {"strides", Dims{1}}};
       Attrs slice_j{
           {"start_indices", Dims{i + 1}}, {"limit_indices", Dims{i + 2}}, {"strides", Dims{1}}};
       HostArray a = eval_one(kSlice, {x}, slice_i), b = eval_one(kSlice, {x}, slice_j);
@@ -345,7 +348,8 @@ TEST(ConvertTest, BitcastKeepsOrSplitsOrJoinsBits) {
 
 TEST(ConvertTest, ReducePrecisionRoundsOverflowsAndFlushes) {
   auto reduce = [](std::initializer_list<float> x, int e, int m) {
-    return eval_one(kReducePrecision, {vec<float>(x)}, {{"exponent_bits", e}, {"mantissa_bits", m}});
+    return eval_one(kReducePrecision, {vec<float>(x)},
+                    {{"exponent_bits", e}, {"mantissa_bits", m}});
   };
   expect_same<float>(reduce({1.0f + 1.0f / 1024, 1.0f + 3.0f / 2048}, 8, 10),
                      {1.0f + 1.0f / 1024, 1.0f + 2.0f / 1024});

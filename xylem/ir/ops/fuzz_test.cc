@@ -7,8 +7,8 @@
 #include "xylem/ir/ops/all.h"
 #include "xylem/ir/testing/op_call.h"
 
-// Random calls of every op: whatever the operands, attributes and regions are, a rule gives types or
-// throws an Error, and what it lets through can be evaluated.
+// Random calls of every op: whatever the operands, attributes and regions are, a rule gives types
+// or throws an Error, and what it lets through can be evaluated.
 
 namespace xylem::ir {
 namespace {
@@ -56,7 +56,9 @@ class RandomCalls {
     return d;
   }
   Type type() { return chance(3) ? Type::token() : Type::tensor(dtype(), shape()); }
-  GraphPtr region() { return regions_[static_cast<std::size_t>(number(0, std::ssize(regions_) - 1))]; }
+  GraphPtr region() {
+    return regions_[static_cast<std::size_t>(number(0, std::ssize(regions_) - 1))];
+  }
 
   std::vector<Type> operands(const OpDef& op) {
     std::int64_t most = op.max_operands < 0 ? op.min_operands + 3 : op.max_operands;

@@ -401,7 +401,8 @@ std::vector<HostArray> pad_eval(const EvalCall& call) {
   for (int d = 0; d < x.rank(); ++d) {
     std::int64_t step = interior[d] + 1;
     std::int64_t first = low[d] >= 0 ? 0 : (-low[d] + step - 1) / step;
-    std::int64_t last = (t.dim(d) - 1 - low[d]) / step;  // may round up below zero: then cut to none
+    std::int64_t last =
+        (t.dim(d) - 1 - low[d]) / step;  // may round up below zero: then cut to none
     if (t.dim(d) - 1 - low[d] < 0) last = -1;
     last = std::min(last, x.dims()[d] - 1);
     kept.push_back(std::max<std::int64_t>(last - first + 1, 0));

@@ -5,8 +5,8 @@
 namespace xylem::ir::ops {
 
 // rng_bit_generator(state u64[n]) {rng_algorithm, shape, result_dtype} -> (new state, bits).
-// THREE_FRY and PHILOX (state of 2 or 3 words) equal XLA's generators bit for bit; DEFAULT is PHILOX,
-// as on XLA's CPU. result_dtype: integers of 8 to 64 bits.
+// THREE_FRY and PHILOX (state of 2 or 3 words) equal XLA's generators bit for bit; DEFAULT is
+// PHILOX, as on XLA's CPU. result_dtype: integers of 8 to 64 bits.
 extern const OpDef kRngBitGenerator;
 
 }  // namespace xylem::ir::ops

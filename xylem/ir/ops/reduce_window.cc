@@ -136,9 +136,10 @@ const OpDef kReduceWindow = {
     .shape = reduce_window_shape_rule,
     .eval = reduce_window_eval,
     .dims = reduce_window_dims,
-    .labels = "reduce_window_i1 reduce_window_i2 reduce_window_c1 reduce_window_c2 reduce_window_c3 "
-              "reduce_window_c4 reduce_window_c5 reduce_window_c6 reduce_window_c7 "
-              "reduce_window_c8 reduce_window_c9 reduce_window_c10 reduce_window_c11 "
-              "reduce_window_c12 reduce_window_c13 reduce_window_c15 reduce_window_captures"};
+    .labels =
+        "reduce_window_i1 reduce_window_i2 reduce_window_c1 reduce_window_c2 reduce_window_c3 "
+        "reduce_window_c4 reduce_window_c5 reduce_window_c6 reduce_window_c7 "
+        "reduce_window_c8 reduce_window_c9 reduce_window_c10 reduce_window_c11 "
+        "reduce_window_c12 reduce_window_c13 reduce_window_c15 reduce_window_captures"};
 
 }  // namespace xylem::ir::ops

@@ -127,7 +127,8 @@ class ScanLoop {
 
   std::vector<ValueId> emit(Builder& b, std::span<const ValueId> operands) const {
     std::vector<ValueId> args{b.constant(HostArray::scalar<std::int64_t>(0))};
-    auto consts = operands.first(shape_.consts), carry = operands.subspan(shape_.consts, shape_.carry);
+    auto consts = operands.first(shape_.consts),
+         carry = operands.subspan(shape_.consts, shape_.carry);
     auto xs = operands.subspan(shape_.consts + shape_.carry);
     args.insert(args.end(), carry.begin(), carry.end());
     for (const Type& t : y_types_) args.push_back(b.splat(t.dtype(), t.dims(), 0));

@@ -99,7 +99,8 @@ std::vector<Type> scatter_shape_rule(const OpCall& call) {
            "Broadcast one of them");
   if (g.index_vector_dim < 0 || g.index_vector_dim > indices.rank())
     fail(call, "c22", fmt::format("index_vector_dim must lie in [0, {}]", indices.rank()),
-         fmt::format("it is {}", g.index_vector_dim), "Name a dimension of the indices or its rank");
+         fmt::format("it is {}", g.index_vector_dim),
+         "Name a dimension of the indices or its rank");
   std::int64_t components =
       g.index_vector_dim < indices.rank() ? indices.dims()[g.index_vector_dim] : 1;
   if (!size_fits(components, g.index_map.ssize()))

@@ -12,7 +12,8 @@ namespace {
 
 using Types = std::vector<Type>;
 
-// Calls --------------------------------------------------------------------------------------------
+// Calls
+// --------------------------------------------------------------------------------------------
 
 Types call_shape_rule(const OpCall& call) {
   check_region(call, "c1", 0, call.operands, nullptr);
@@ -81,7 +82,8 @@ Types custom_vjp_shape_rule(const OpCall& call) {
   return outs;
 }
 
-// Identities ---------------------------------------------------------------------------------------
+// Identities
+// ---------------------------------------------------------------------------------------
 
 Types identity_shape_rule(const OpCall& call) { return {tensor_operand(call, 0)}; }
 std::vector<HostArray> identity_eval(const EvalCall& call) { return {call.operands[0]}; }
