@@ -13,8 +13,8 @@
 namespace xylem::nn {
 
 Array relu(const ArrayArg& x) {
-  // The selected constant has no derivative, so the derivative at 0 is 0.
-  return where(greater(x, 0), x, zeros_like(x));
+  // The selected constant has no derivative, so the derivative at 0 is 0. NaN stays.
+  return where(less_equal(x, 0), zeros_like(x), x);
 }
 
 Array gelu(const ArrayArg& x, bool approximate) {
@@ -74,8 +74,11 @@ Array dot_product_attention(const ArrayArg& query, const ArrayArg& key, const Ar
     keys = repeat(k, H / G, 2);
     values = repeat(v, H / G, 2);
   }
-  Array logits = einsum("bthk,bshk->bhts", {q, keys}).astype(DType::kF32) * scale;
-  double masked = -0.7 * static_cast<double>(std::numeric_limits<float>::max());
+  DType wide = q.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
+  Array logits = einsum("bthk,bshk->bhts", {q, keys}).astype(wide) * scale;
+  double masked = -0.7 * (wide == DType::kF64
+                              ? std::numeric_limits<double>::max()
+                              : static_cast<double>(std::numeric_limits<float>::max()));
   if (options.is_causal) {
     Array may = greater_equal(expand_dims(arange(T), 1), arange(S));
     logits = where(may, logits, masked);

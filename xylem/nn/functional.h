@@ -25,7 +25,8 @@ struct AttentionOptions {
   double scale = -1;  // 1/sqrt(K) if negative
 };
 // jax.nn.dot_product_attention: query [B, T, H, K], key and value [B, S, G, K] with G dividing H.
-// Logits in f32, scaled after the product, -0.7 * the largest float where masked, softmax in f32.
+// Logits in f32 (f64 for f64), scaled after the product, -0.7 * the largest float where masked,
+// softmax in f32.
 Array dot_product_attention(const ArrayArg& query, const ArrayArg& key, const ArrayArg& value,
                             const AttentionOptions& options = {});
 

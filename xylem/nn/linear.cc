@@ -32,7 +32,13 @@ Embed Embed::make(std::int64_t num_embeddings, std::int64_t features, Rngs& rngs
   return {init(rngs.params(), {num_embeddings, features}, param_dtype)};
 }
 
-Array Embed::operator()(const ArrayArg& indices) const { return take(embedding, indices, 0); }
+Array Embed::operator()(const ArrayArg& indices) const {
+  if (embedding.dim(0) != 1 || !is_integer(indices.array.dtype()))
+    return take(ArrayArg(embedding, indices.where), indices, 0);
+  Dims shape = indices.array.shape();
+  shape.push_back(embedding.dim(1));
+  return broadcast_to(embedding, shape);
+}
 
 Array Embed::attend(const ArrayArg& x) const {
   return inner(ArrayArg(x.array.astype(embedding.dtype()), x.where), embedding);

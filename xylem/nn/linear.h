@@ -31,7 +31,7 @@ struct Embed {
 
   static Embed make(std::int64_t num_embeddings, std::int64_t features, Rngs& rngs,
                     DType param_dtype = DType::kF32);
-  // Rows of the table; an index out of range gives NaN.
+  // Rows of the table; an index out of range gives NaN (the only row of a table of one).
   Array operator()(const ArrayArg& indices) const;
   // Logits against every row: x E^T.
   Array attend(const ArrayArg& x) const;

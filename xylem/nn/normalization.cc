@@ -1,7 +1,10 @@
 #include "xylem/nn/normalization.h"
 
-#include "xylem/core/numpy.h"
+#include <initializer_list>
+
 #include "xylem/core/lax.h"
+#include "xylem/core/numpy.h"
+#include "xylem/core/promotion.h"
 
 namespace xylem::nn {
 namespace {
@@ -10,6 +13,14 @@ namespace {
 Array wide(const ArrayArg& x) {
   DType t = x.array.dtype();
   return t == DType::kF64 ? x.array : x.array.astype(DType::kF32, x.where);
+}
+
+// The dtype of a layer's result: that to which its input and parameters promote.
+DType result_dtype(const Array& x, std::initializer_list<Array> params) {
+  WeakDType t = to_inexact({x.dtype(), x.weak_type()});
+  for (const Array& p : params)
+    if (p.defined()) t = promote_types(t, {p.dtype(), p.weak_type()});
+  return t.dtype;
 }
 
 }  // namespace
@@ -39,7 +50,7 @@ Array LayerNorm::operator()(const ArrayArg& x) const {
   if (scale.defined()) factor = factor * scale;
   Array y = (a - mu) * factor;
   if (bias.defined()) y = y + bias;
-  return y.astype(x.array.dtype());
+  return y.astype(result_dtype(x.array, {scale, bias}));
 }
 
 RMSNorm RMSNorm::make(std::int64_t num_features, Rngs& rngs, const NormOptions& options) {
@@ -56,7 +67,7 @@ Array RMSNorm::operator()(const ArrayArg& x) const {
   Array a = wide(x);
   Array factor = lax::rsqrt(mean(square(a), -1, true) + epsilon);
   if (scale.defined()) factor = factor * scale;
-  return (a * factor).astype(x.array.dtype());
+  return (a * factor).astype(result_dtype(x.array, {scale}));
 }
 
 }  // namespace xylem::nn

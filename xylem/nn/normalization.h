@@ -15,7 +15,8 @@ struct NormOptions {
   DType param_dtype = DType::kF32;
 };
 
-// y = (x - mean) * (rsqrt(var + epsilon) * scale) + bias over the last axis.
+// y = (x - mean) * (rsqrt(var + epsilon) * scale) + bias over the last axis, in f32 at least; the
+// result has the dtype to which x and the parameters promote.
 struct LayerNorm {
   Array scale, bias;
   double epsilon = 1e-6;
@@ -25,7 +26,7 @@ struct LayerNorm {
   Array operator()(const ArrayArg& x) const;
 };
 
-// y = x * (rsqrt(mean(x^2) + epsilon) * scale) over the last axis.
+// y = x * (rsqrt(mean(x^2) + epsilon) * scale) over the last axis, likewise.
 struct RMSNorm {
   Array scale;
   double epsilon = 1e-6;

@@ -88,15 +88,15 @@ double relative_error(const HostArray& a, const HostArray& b) {
 double max_ulp(const HostArray& a, const HostArray& b) {
   if (a.dims() != b.dims() || a.dtype() != b.dtype())
     return std::numeric_limits<double>::infinity();
+  const DTypeInfo& info = dtype_info(b.dtype());
+  const int least = 1 - info.bias;  // of normal numbers
   double worst = 0;
   for (std::int64_t i = 0; i < b.size(); ++i) {
     double x = a.at(i), y = b.at(i);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    double ulp = b.dtype() == DType::kF64
-                     ? std::nextafter(std::abs(y), HUGE_VAL) - std::abs(y)
-                     : static_cast<double>(
-                           std::nextafter(static_cast<float>(std::abs(y)), HUGE_VALF) -
-                           static_cast<float>(std::abs(y)));
+    if (!std::isfinite(x) || !std::isfinite(y)) return std::numeric_limits<double>::infinity();
+    int exponent = y == 0 ? least : std::max(std::ilogb(y), least);
+    double ulp = std::ldexp(1, exponent - info.mantissa_bits);
     worst = std::max(worst, std::abs(x - y) / ulp);
   }
   return worst;
