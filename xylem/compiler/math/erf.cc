@@ -81,7 +81,7 @@ V erfc_tail(V a) {
   ExpReduced e = exp_reduce(-square.hi);
   DD r = fast_two_sum(e.r, -square.lo);
   V rest = exp_tail(r.hi) + (e.low() + r.lo);
-  return ldexp(q + fma(q, r.hi, fma(q, rest, q_low)), e.n.integer);
+  return ldexp(q + fma(q, r.hi, fma(q, rest, fma(q_low, r.hi, q_low))), e.n.integer);
 }
 
 V erfc_tail_lite(V a) {

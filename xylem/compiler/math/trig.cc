@@ -24,13 +24,15 @@ struct SinCos {
   V sin, cos;
 };
 
+// 1 - r^2 / 2 + …: the rounding error of the difference is given back.
 SinCos sin_cos_f32(V r) {
   V u = r * r;
-  return {fma(poly(u, kSinF32) * u, r, r), fma(u * u, poly(u, kCosF32), fma(u, -0.5, 1))};
+  V w = fma(u, -0.5, 1);
+  V rest = fma(u, -0.5, 1 - w);
+  return {fma(poly(u, kSinF32) * u, r, r), w + fma(u * u, poly(u, kCosF32), rest)};
 }
 
-// sin(r + l) = r + (r^3 s + l); cos(r + l) = 1 - r^2 / 2 + (r^4 c - r l), the rounding error of the
-// first difference given back. With `tails` the errors of the last sums stay apart.
+// sin(r + l) = r + (r^3 s + l); cos(r + l) = 1 - r^2 / 2 + (r^4 c - r l), as unevaluated last sums.
 struct SinCosDD {
   DD sin, cos;
 };

@@ -77,7 +77,8 @@ const std::vector<Entry>& entries() {
   return *table;
 }
 
-// Exponent e of the ulp 2^e at a value of this binary exponent (|value| in [2^(exponent - 1), 2^exponent)).
+// Exponent e of the ulp 2^e at a value of this binary exponent (|value| in [2^(exponent - 1),
+// 2^exponent)).
 long ulp_exponent(DType dtype, long exponent) {
   const DTypeInfo& info = dtype_info(dtype);
   const long least = 2 - info.bias, most = info.bias + 1;
@@ -125,8 +126,10 @@ double MpfrReference::ulp_error(DType dtype, double got, double x, double y) {
     return std::abs(mpfr_get_d(s.want, MPFR_RNDN)) * 0.88622692545275801;  // sqrt(pi) / 2
   }
   s.entry.function(s.want, s.x, s.y);
-  if (mpfr_nan_p(s.want) || std::isnan(got)) return mpfr_nan_p(s.want) && std::isnan(got) ? 0 : kWrong;
-  if (mpfr_zero_p(s.want)) return got == 0 && std::signbit(got) == (mpfr_signbit(s.want) != 0) ? 0 : kWrong;
+  if (mpfr_nan_p(s.want) || std::isnan(got))
+    return mpfr_nan_p(s.want) && std::isnan(got) ? 0 : kWrong;
+  if (mpfr_zero_p(s.want))
+    return got == 0 && std::signbit(got) == (mpfr_signbit(s.want) != 0) ? 0 : kWrong;
   if (std::signbit(got) != (mpfr_signbit(s.want) != 0)) return kWrong;
   // Infinity stands for the first power of two that is too large.
   const long top = dtype_info(dtype).bias + 1;
