@@ -70,6 +70,9 @@ Piece Emitter::load_contiguous(const Ref& ref, Value* p, unsigned lanes, Value* 
     if (words == 1) v = b.CreateExtractElement(v, b.getInt64(0));
   }
   if (is_complex(ref.dtype)) {
+    // The freeze keeps instruction selection from turning shuffles of a load into loads of its
+    // halves, whose chains LLVM 19 can chase without end.
+    v = b.CreateFreeze(v);
     if (lanes == 1)
       return {b.CreateExtractElement(v, b.getInt64(0)), b.CreateExtractElement(v, b.getInt64(1))};
     return {b.CreateShuffleVector(v, every_other(lanes, 0)),

@@ -97,6 +97,11 @@ Piece Emitter::join(DType t, std::span<const Piece> parts) {
       for (unsigned i = 0; i < n; ++i) r = b.CreateInsertElement(r, v[i], b.getInt64(i));
       return r;
     }
+    // (The freeze as in load_contiguous.)
+    if (std::count(v.begin(), v.end(), v[0]) > 1 && llvm::isa<llvm::LoadInst>(v[0])) {
+      Value* frozen = b.CreateFreeze(v[0]);
+      std::replace(v.begin(), v.end(), v[0], frozen);
+    }
     while (v.size() > 1) {
       const unsigned n = PieceOps::lanes_of(v[0]);
       llvm::SmallVector<int, 64> mask;

@@ -95,6 +95,7 @@ llvm::Function* Emitter::run(const std::string& symbol) {
   load_arguments();
   emit_grid();
   b.CreateRet(b.getInt32(0));
+  sink_splats(*fn_);
   return fn_;
 }
 

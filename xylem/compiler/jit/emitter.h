@@ -21,6 +21,10 @@ namespace xylem::jit {
 llvm::Function* emit_kernel(llvm::Module& module, const ir::Kernel& kernel,
                             const std::string& symbol, const Target& target);
 
+// Moves repeated scalars, and the loads of such scalars, to their first use. No scheduler runs
+// after us, and a product's inner loop has no registers for all of them at once.
+void sink_splats(llvm::Function& fn);
+
 // How a row of n elements is cut: pieces of `full` lanes, then powers of two.
 struct RowLayout {
   std::vector<unsigned> lanes;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -54,6 +55,14 @@ std::int32_t guarded(char* error, std::size_t size, F fn) {
   return 1;
 }
 
+// XYLEM_JIT_DUMP=PREFIX writes every module: PREFIX0.ll, PREFIX0.o, PREFIX1.ll, …
+std::string dump_prefix(const xylem_jit_options* options) {
+  if (options && options->dump_prefix) return options->dump_prefix;
+  static std::atomic<int> next{0};
+  const char* all = std::getenv("XYLEM_JIT_DUMP");
+  return all && *all ? all + std::to_string(next.fetch_add(1)) : "";
+}
+
 void write_file(const std::string& path, const void* data, std::size_t size) {
   std::ofstream out(path, std::ios::binary);
   out.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
@@ -92,7 +101,7 @@ int32_t xylem_jit_compile(const char* const* kernels, const size_t* kernel_sizes
   *module = nullptr;
   return jit::guarded(error, error_size, [&] {
     const bool best = options && options->tier == XYLEM_JIT_TIER_BEST;
-    const char* dump = options ? options->dump_prefix : nullptr;
+    const std::string dump = jit::dump_prefix(options);
     auto out = std::make_unique<xylem_jit_module>();
     out->count = count;
     {
@@ -104,16 +113,16 @@ int32_t xylem_jit_compile(const char* const* kernels, const size_t* kernel_sizes
             xylem::ir::decode_kernel(std::string_view(kernels[i], kernel_sizes[i]));
         jit::emit_kernel(code, kernel, fmt::format("k{}", i), jit::host_target());
       }
-      if (dump) {
+      if (!dump.empty()) {
         const std::string text = jit::module_text(code);
-        jit::write_file(std::string(dump) + ".ll", text.data(), text.size());
+        jit::write_file(dump + ".ll", text.data(), text.size());
       }
       jit::verify_module(code);
       out->object = jit::generate_code(code, best);
     }
-    if (dump) {
+    if (!dump.empty()) {
       const auto bytes = out->object->bytes();
-      jit::write_file(std::string(dump) + ".o", bytes.data(), bytes.size());
+      jit::write_file(dump + ".o", bytes.data(), bytes.size());
     }
     out->code = jit::load_code(*out->object, count, options && options->debug_lines);
     if (std::getenv("XYLEM_PERF_MAP")) jit::write_perf_map(*out, names);

@@ -128,7 +128,9 @@ std::string difference(const HostArray& a, const HostArray& b, double ulp) {
         const double other = element_to_double(part, a.data() + (i ^ 1) * bytes);
         if (std::isfinite(other)) size = std::max(size, std::abs(other));
       }
-      const double unit = std::ldexp(size, -dtype_info(part).mantissa_bits);
+      const DTypeInfo& info = dtype_info(part);
+      const double unit = std::max(std::ldexp(size, -info.mantissa_bits),
+                                   std::ldexp(1.0, 1 - info.bias - info.mantissa_bits));
       if (std::abs(x - y) <= ulp * unit) continue;
     }
     // Which part of an infinite complex quotient is infinite hangs on scaling.

@@ -22,16 +22,16 @@ Value* copysign(PieceOps& o, Value* magnitude, Value* sign) {
   return o.b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
 }
 
-// A power of two near 1 / max(|a|, |c|), so that squares neither overflow nor vanish.
+// A power of two of about 1 / (4 max(|a|, |c|)): squares neither overflow nor vanish.
 Value* scale_for(PieceOps& o, Value* a, Value* c) {
   Value *x = o.fabs(a), *y = o.fabs(c);
   Value* m = o.select(o.b.CreateFCmpOGT(x, y), x, y);
   Value* u = o.b.CreateBitCast(m, o.int_like(m, 64));
   Value* field = o.b.CreateLShr(u, o.int_const(u, 52));
-  // Exponents of the scale stay within normal numbers.
-  field = o.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, field, o.int_const(u, 2044));
+  // Sums of two products stay in range; the scale itself is a normal number.
+  field = o.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, field, o.int_const(u, 2042));
   field = o.b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, field, o.int_const(u, 2));
-  Value* e = o.b.CreateShl(o.b.CreateSub(o.int_const(u, 2046), field), o.int_const(u, 52));
+  Value* e = o.b.CreateShl(o.b.CreateSub(o.int_const(u, 2044), field), o.int_const(u, 52));
   return o.b.CreateBitCast(e, m->getType());
 }
 
@@ -67,12 +67,14 @@ Piece complex_divide(PieceOps& o, const Piece& p, const Piece& q) {
     d = b.CreateFMul(d, scale);
   }
   Value* norm = b.CreateFAdd(b.CreateFMul(c, c), b.CreateFMul(d, d));
-  Value* re = b.CreateFDiv(b.CreateFAdd(b.CreateFMul(a0, c), b.CreateFMul(b0, d)), norm);
-  Value* im = b.CreateFDiv(b.CreateFSub(b.CreateFMul(b0, c), b.CreateFMul(a0, d)), norm);
-  if (scale) {
+  Value* re = b.CreateFAdd(b.CreateFMul(a0, c), b.CreateFMul(b0, d));
+  Value* im = b.CreateFSub(b.CreateFMul(b0, c), b.CreateFMul(a0, d));
+  if (scale) {  // before the division, which may overflow otherwise
     re = b.CreateFMul(re, scale);
     im = b.CreateFMul(im, scale);
   }
+  re = b.CreateFDiv(re, norm);
+  im = b.CreateFDiv(im, norm);
   // C's rules for infinities and zeros, where the formula gives NaN for both parts.
   Value* both = b.CreateAnd(b.CreateFCmpUNO(re, re), b.CreateFCmpUNO(im, im));
   Value* zero = o.float_const(re, 0.0);

@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicsX86.h"
 #include "xylem/base/error.h"
 #include "xylem/base/float_codec.h"
 #include "xylem/compiler/jit/piece_ops.h"
 
 namespace xylem::jit {
 namespace {
-
 
 std::int64_t as_signed(std::uint32_t v) { return static_cast<std::int32_t>(v); }
 
@@ -162,8 +162,36 @@ Value* PieceOps::round_to_odd(Value* x) {
   return b.CreateBitCast(u, y->getType());
 }
 
+// The processor's own f32 to i32: the least integer for all that does not fit. Null if there is no
+// such instruction for this number of lanes.
+Value* PieceOps::truncate_to_i32(Value* x) {
+  using namespace llvm;
+  if (!x->getType()->getScalarType()->isFloatTy()) return nullptr;
+  switch (lanes_of(x)) {
+    case 16: {
+      if (!target.avx512) return nullptr;
+      Value* args[] = {x, Constant::getNullValue(int_like(x, 32)), b.getInt16(0xffff),
+                       b.getInt32(4)};
+      return b.CreateIntrinsic(Intrinsic::x86_avx512_mask_cvttps2dq_512, {}, args);
+    }
+    case 8:
+      return target.avx2 ? b.CreateIntrinsic(Intrinsic::x86_avx_cvtt_ps2dq_256, {}, {x}) : nullptr;
+    case 4:
+      return b.CreateIntrinsic(Intrinsic::x86_sse2_cvttps2dq, {}, {x});
+    default:
+      return nullptr;
+  }
+}
+
 // Truncates and saturates; NaN gives 0. `x` is f32 or f64.
 Value* PieceOps::float_to_int(Value* x, DType to) {
+  if (to == DType::kI32) {
+    if (Value* q = truncate_to_i32(x)) {
+      Value* high = b.CreateFCmpOGE(x, float_const(x, 2147483648.0));
+      q = select(high, int_const(q, INT32_MAX), q);
+      return select(b.CreateFCmpORD(x, x), q, int_const(q, 0));
+    }
+  }
   const int width = dtype_bits(to);
   const bool is_signed = is_signed_int(to);
   const double low = is_signed ? -std::ldexp(1.0, width - 1) : 0.0;

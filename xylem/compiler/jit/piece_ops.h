@@ -113,6 +113,7 @@ class PieceOps {
   Value* decode(DType t, Value* code);
   Value* encode(DType t, Value* x);
   Value* float_to_int(Value* x, DType to);
+  Value* truncate_to_i32(Value* x);
   Value* int_to_float(DType from, Value* v, DType to);
   Value* quotient(bool is_signed, Value* a, Value* c);
 };

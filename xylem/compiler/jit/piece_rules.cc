@@ -339,8 +339,7 @@ Piece convert(PieceOps& o, PieceCall& c) { return o.convert(c.from, c.to, c.in[0
 // Rounds the mantissa to fewer bits and narrows the exponent's range.
 Piece reduce_precision(PieceOps& o, PieceCall& c) {
   // Formats without infinities are rounded in f32, others in their own bits.
-  const bool ieee = !is_narrow_float(c.from) ||
-                    float_format(c.from).specials == Specials::kIeee;
+  const bool ieee = !is_narrow_float(c.from) || float_format(c.from).specials == Specials::kIeee;
   const bool own_bits = ieee && is_narrow_float(c.from);
   const DTypeInfo& info = dtype_info(ieee ? c.from : DType::kF32);
   Value* x = own_bits ? o.bits(c.from, c.in[0]) : o.number(c.from, c.in[0]);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +37,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "xylem/base/error.h"
+#include "xylem/base/float_types.h"
 #include "xylem/compiler/jit/target.h"
 
 namespace xylem::jit {
@@ -123,6 +125,15 @@ class BufferObject : public Object {
   llvm::SmallVector<char, 0> bytes_;
 };
 
+// What processors without F16C call for half precision. The ABI passes halves in the low bits of a
+// vector register, as it does floats.
+float f16_bits_in_xmm(float x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(xylem::internal::f16_from_float(x)));
+}
+float f32_of_f16_in_xmm(float x) {
+  return xylem::internal::f16_to_float(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x)));
+}
+
 namespace orc = llvm::orc;
 
 class Session {
@@ -143,6 +154,7 @@ class Session {
     auto buffer = llvm::MemoryBuffer::getMemBufferCopy(text, dylib.getName());
     orc::ObjectLinkingLayer& layer = debug ? *debug_layer_ : *layer_;
     std::string error;
+    cause().clear();
     if (llvm::Error e = layer.add(dylib, std::move(buffer))) {
       error = llvm::toString(std::move(e));
     } else {
@@ -156,6 +168,7 @@ class Session {
         return {&dylib, std::move(entries)};
       }
       error = llvm::toString(found.takeError());
+      if (!cause().empty()) error = cause();
     }
     unload(dylib);
     throw UserError(ErrorParts{"xylem_jit_load", "an object that xylem_jit_object gave", error,
@@ -172,7 +185,9 @@ class Session {
     auto control = orc::SelfExecutorProcessControl::Create();
     if (!control) fail("session", llvm::toString(control.takeError()));
     session_ = std::make_unique<orc::ExecutionSession>(std::move(*control));
-    session_->setErrorReporter([](llvm::Error e) { llvm::consumeError(std::move(e)); });
+    // The cause of a failed lookup (an undefined symbol, say) comes this way.
+    session_->setErrorReporter(
+        [](llvm::Error e) { cause() += llvm::toString(std::move(e)) + "; "; });
     layer_ = make_layer();
     debug_layer_ = make_layer();
     debug_layer_->addPlugin(std::make_unique<orc::DebugObjectManagerPlugin>(
@@ -181,6 +196,11 @@ class Session {
             *session_, orc::ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderGDBWrapper)),
         true, true));
     define_runtime();
+  }
+
+  static std::string& cause() {
+    thread_local std::string text;
+    return text;
   }
 
   std::unique_ptr<orc::ObjectLinkingLayer> make_layer() {
@@ -214,8 +234,12 @@ class Session {
     add("rint", static_cast<double (*)(double)>(&::rint));
     add("roundf", static_cast<float (*)(float)>(&::roundf));
     add("round", static_cast<double (*)(double)>(&::round));
+    add("roundevenf", static_cast<float (*)(float)>(&::roundevenf));
+    add("roundeven", static_cast<double (*)(double)>(&::roundeven));
     add("truncf", static_cast<float (*)(float)>(&::truncf));
     add("trunc", static_cast<double (*)(double)>(&::trunc));
+    add("__truncsfhf2", &f16_bits_in_xmm);
+    add("__extendhfsf2", &f32_of_f16_in_xmm);
     add("memcpy", &::memcpy);
     add("memset", &::memset);
     if (llvm::Error e = runtime_->define(orc::absoluteSymbols(std::move(symbols))))
