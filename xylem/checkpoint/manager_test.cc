@@ -19,8 +19,8 @@ namespace {
 StepContents contents_of(std::int64_t step, std::int64_t n = 100) {
   StepContents c;
   c.items["params"] = {
-      {"w", HostArray::from(std::vector<float>(static_cast<std::size_t>(n), static_cast<float>(step)),
-                            {n})}};
+      {"w", HostArray::from(
+                std::vector<float>(static_cast<std::size_t>(n), static_cast<float>(step)), {n})}};
   c.items["optimizer"] = {{"[0].count", HostArray::scalar(static_cast<std::int32_t>(step))}};
   c.state = "{\"step\": " + std::to_string(step) + "}";
   return c;
@@ -77,8 +77,8 @@ TEST_F(ManagerTest, AStepThatExistsIsLeftAlone) {
 }
 
 TEST_F(ManagerTest, CleansWhatDeadWritersLeftAndNothingElse) {
-  for (const char* name : {"12.xylem-checkpoint-tmp/params", "notes", "x.xylem-checkpoint-tmp", "012",
-                           "7"})
+  for (const char* name :
+       {"12.xylem-checkpoint-tmp/params", "notes", "x.xylem-checkpoint-tmp", "012", "7"})
     make_directories(at(name));
   write_file(at("12.xylem-checkpoint-tmp/state.json"), "{}");
   write_file(at("99"), "a file");

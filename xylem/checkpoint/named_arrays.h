@@ -37,8 +37,8 @@ NamedArrays to_named_arrays(const T& t) {
 template <class T>
 T from_named_arrays(const T& like, const NamedArrays& saved, std::string_view what) {
   return tree::unflatten<Array>(
-      like, internal::match_leaves(tree::paths<Array>(like), tree::leaves<Array>(like), saved,
-                                   what));
+      like,
+      internal::match_leaves(tree::paths<Array>(like), tree::leaves<Array>(like), saved, what));
 }
 
 }  // namespace xylem::checkpoint

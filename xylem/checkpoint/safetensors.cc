@@ -22,17 +22,28 @@ struct NamedType {
 };
 // In the library's order, by which files are sorted.
 constexpr NamedType kTypes[] = {
-    {"BOOL", DType::kBool},          {"F4", DType::kF4E2M1FN},
-    {"F6_E2M3", DType::kF6E2M3FN},   {"F6_E3M2", DType::kF6E3M2FN},
-    {"U8", DType::kU8},              {"I8", DType::kI8},
-    {"F8_E5M2", DType::kF8E5M2},     {"F8_E4M3", DType::kF8E4M3FN},
-    {"F8_E8M0", DType::kF8E8M0FNU},  {"F8_E4M3FNUZ", DType::kF8E4M3FNUZ},
-    {"F8_E5M2FNUZ", DType::kF8E5M2FNUZ}, {"I16", DType::kI16},
-    {"U16", DType::kU16},            {"F16", DType::kF16},
-    {"BF16", DType::kBF16},          {"I32", DType::kI32},
-    {"U32", DType::kU32},            {"F32", DType::kF32},
-    {"C64", DType::kC64},            {"F64", DType::kF64},
-    {"I64", DType::kI64},            {"U64", DType::kU64},
+    {"BOOL", DType::kBool},
+    {"F4", DType::kF4E2M1FN},
+    {"F6_E2M3", DType::kF6E2M3FN},
+    {"F6_E3M2", DType::kF6E3M2FN},
+    {"U8", DType::kU8},
+    {"I8", DType::kI8},
+    {"F8_E5M2", DType::kF8E5M2},
+    {"F8_E4M3", DType::kF8E4M3FN},
+    {"F8_E8M0", DType::kF8E8M0FNU},
+    {"F8_E4M3FNUZ", DType::kF8E4M3FNUZ},
+    {"F8_E5M2FNUZ", DType::kF8E5M2FNUZ},
+    {"I16", DType::kI16},
+    {"U16", DType::kU16},
+    {"F16", DType::kF16},
+    {"BF16", DType::kBF16},
+    {"I32", DType::kI32},
+    {"U32", DType::kU32},
+    {"F32", DType::kF32},
+    {"C64", DType::kC64},
+    {"F64", DType::kF64},
+    {"I64", DType::kI64},
+    {"U64", DType::kU64},
 };
 
 int type_rank(DType t) {
@@ -42,11 +53,14 @@ int type_rank(DType t) {
 }
 
 // Bits of one element in the file.
-std::uint64_t file_bits(DType t) { return is_bool(t) ? 8 : static_cast<std::uint64_t>(dtype_bits(t)); }
+std::uint64_t file_bits(DType t) {
+  return is_bool(t) ? 8 : static_cast<std::uint64_t>(dtype_bits(t));
+}
 
 [[noreturn]] void refuse(std::string_view name, std::string_view expected, std::string_view given) {
-  throw_user_error({fmt::format("read {}", name), expected, given,
-                    "The file is damaged or not a safetensors file: get it again, or name another"});
+  throw_user_error(
+      {fmt::format("read {}", name), expected, given,
+       "The file is damaged or not a safetensors file: get it again, or name another"});
 }
 
 // As serde_json writes strings: other than control characters, quotes and backslashes nothing is
@@ -55,13 +69,27 @@ std::string quote(std::string_view s) {
   std::string out = "\"";
   for (const char c : s) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20)
           out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
@@ -97,7 +125,8 @@ nlohmann::json parse_strict(std::string_view text, std::string_view name) {
 TensorInfo parse_tensor(const std::string& tensor, const nlohmann::json& value,
                         std::string_view name) {
   const auto bad = [&](std::string_view expected) {
-    refuse(name, fmt::format("tensor \"{}\" with {}", tensor, expected), value.dump(-1, ' ', true).substr(0, 200));
+    refuse(name, fmt::format("tensor \"{}\" with {}", tensor, expected),
+           value.dump(-1, ' ', true).substr(0, 200));
   };
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") ||
       !value.contains("shape") || !value.contains("data_offsets"))
@@ -263,15 +292,16 @@ NamedArrays read_safetensors(const std::string& path) { return SafetensorsFile(p
 
 void write_safetensors(const std::string& path, const NamedArrays& arrays,
                        const std::map<std::string, std::string>& metadata) {
-  const auto fail = [&](std::string_view expected, std::string_view given, std::string_view advice) {
+  const auto fail = [&](std::string_view expected, std::string_view given,
+                        std::string_view advice) {
     throw_user_error({fmt::format("write {}", path), expected, given, advice});
   };
   std::vector<const NamedArray*> order;
   std::set<std::string_view> names;
   for (const NamedArray& a : arrays) {
     if (type_rank(a.value.dtype()) < 0)
-      fail("types that safetensors has",
-           fmt::format("\"{}\" is {}", a.name, a.value.type_string()), "Convert it with astype");
+      fail("types that safetensors has", fmt::format("\"{}\" is {}", a.name, a.value.type_string()),
+           "Convert it with astype");
     if (a.name == "__metadata__" || !names.insert(a.name).second)
       fail("unique names other than __metadata__", fmt::format("\"{}\"", a.name), "Rename it");
     if (file_bits(a.value.dtype()) * static_cast<std::uint64_t>(a.value.size()) % 8 != 0)
@@ -296,7 +326,8 @@ void write_safetensors(const std::string& path, const NamedArrays& arrays,
     const std::uint64_t size =
         file_bits(a->value.dtype()) * static_cast<std::uint64_t>(a->value.size()) / 8;
     std::string shape;
-    for (const std::int64_t d : a->value.dims()) shape += fmt::format("{}{}", shape.empty() ? "" : ",", d);
+    for (const std::int64_t d : a->value.dims())
+      shape += fmt::format("{}{}", shape.empty() ? "" : ",", d);
     header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                           header.size() == 1 ? "" : ",", quote(a->name),
                           *safetensors_dtype(a->value.dtype()), shape, at, at + size);

@@ -103,9 +103,10 @@ class SafetensorsFormat final : public StepFormat {
  private:
   static NamedArrays read_item(const std::string& directory, const std::string& name,
                                const nlohmann::json& entry) {
-    const std::string file = entry.is_object() && entry.contains("file") && entry["file"].is_string()
-                                 ? entry["file"].get<std::string>()
-                                 : "";
+    const std::string file =
+        entry.is_object() && entry.contains("file") && entry["file"].is_string()
+            ? entry["file"].get<std::string>()
+            : "";
     // A file beside state.json, nowhere else.
     if (file != name + ".safetensors" || file.find('/') != std::string::npos)
       damaged(join_path(directory, kStateFile), fmt::format("the file of item \"{}\"", name),

@@ -45,18 +45,20 @@ std::string file_of(const std::string& header, std::size_t data) {
 
 HostArray codes(DType dtype, Dims dims) {
   HostArray a(dtype, std::move(dims));
-  const unsigned mask = is_bool(dtype) ? 1u : dtype_bits(dtype) < 8 ? (1u << dtype_bits(dtype)) - 1
-                                                                    : 255u;
+  const unsigned mask = is_bool(dtype)          ? 1u
+                        : dtype_bits(dtype) < 8 ? (1u << dtype_bits(dtype)) - 1
+                                                : 255u;
   for (std::size_t i = 0; i < a.nbytes(); ++i)
     a.data()[i] = static_cast<std::byte>((i * 37 + 11) & mask);
   return a;
 }
 
 constexpr DType kAll[] = {
-    DType::kBool, DType::kF4E2M1FN, DType::kF6E2M3FN, DType::kF6E3M2FN, DType::kU8, DType::kI8,
-    DType::kF8E5M2, DType::kF8E4M3FN, DType::kF8E8M0FNU, DType::kF8E4M3FNUZ, DType::kF8E5M2FNUZ,
-    DType::kI16, DType::kU16, DType::kF16, DType::kBF16, DType::kI32, DType::kU32, DType::kF32,
-    DType::kC64, DType::kF64, DType::kI64, DType::kU64};
+    DType::kBool,       DType::kF4E2M1FN, DType::kF6E2M3FN, DType::kF6E3M2FN,  DType::kU8,
+    DType::kI8,         DType::kF8E5M2,   DType::kF8E4M3FN, DType::kF8E8M0FNU, DType::kF8E4M3FNUZ,
+    DType::kF8E5M2FNUZ, DType::kI16,      DType::kU16,      DType::kF16,       DType::kBF16,
+    DType::kI32,        DType::kU32,      DType::kF32,      DType::kC64,       DType::kF64,
+    DType::kI64,        DType::kU64};
 
 TEST_F(SafetensorsTest, EveryTypeAndShapeComesBackBitForBit) {
   NamedArrays all;
@@ -82,10 +84,9 @@ TEST_F(SafetensorsTest, WritesTheLibrarysBytes) {
       "{\"c\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]},"
       "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]},"
       "\"a\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[16,20]}}";
-  const std::string bytes =
-      written({{"b", HostArray::from(std::vector<float>{1, 2}, {2})},
-               {"a", HostArray::scalar(std::int32_t{7})},
-               {"c", HostArray::from(std::vector<std::int64_t>{9}, {1})}});
+  const std::string bytes = written({{"b", HostArray::from(std::vector<float>{1, 2}, {2})},
+                                     {"a", HostArray::scalar(std::int32_t{7})},
+                                     {"c", HostArray::from(std::vector<std::int64_t>{9}, {1})}});
   std::uint64_t length;
   std::memcpy(&length, bytes.data(), 8);
   EXPECT_EQ(length % 8, 0u);
@@ -121,8 +122,8 @@ TEST_F(SafetensorsTest, RefusesToWriteWhatCannotBeRead) {
 TEST_F(SafetensorsTest, RefusesHostileHeaders) {
   const auto tensor = [](const std::string& dtype, const std::string& shape,
                          const std::string& offsets) {
-    return "{\"a\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets +
-           "}}";
+    return "{\"a\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
+           ",\"data_offsets\":" + offsets + "}}";
   };
   struct Case {
     std::string bytes, message;
@@ -177,14 +178,16 @@ TEST_F(SafetensorsTest, RefusesHostileHeaders) {
 }
 
 TEST_F(SafetensorsTest, NoTruncationIsAccepted) {
-  const std::string whole = written({{"x", codes(DType::kF32, {3})}, {"y", codes(DType::kU8, {5})}});
+  const std::string whole =
+      written({{"x", codes(DType::kF32, {3})}, {"y", codes(DType::kU8, {5})}});
   for (std::size_t n = 0; n < whole.size(); ++n)
     EXPECT_NE(error_of(whole.substr(0, n)), "none") << n;
   EXPECT_NE(error_of(whole + '\0'), "none");
 }
 
 TEST_F(SafetensorsTest, NoFlippedByteDoesHarm) {
-  const std::string whole = written({{"x", codes(DType::kF32, {3})}, {"y", codes(DType::kF4E2M1FN, {4})}});
+  const std::string whole =
+      written({{"x", codes(DType::kF32, {3})}, {"y", codes(DType::kF4E2M1FN, {4})}});
   std::mt19937 random(1);
   for (int i = 0; i < 3000; ++i) {
     std::string damaged = whole;

@@ -47,9 +47,7 @@ int run(int argc, const char* const* argv) {
   std::string out;
   std::int64_t steps = 0;
   GenerateArguments generate;
-  const auto with_config = [&](std::function<int()> f) {
-    return [&command, f] { command = f; };
-  };
+  const auto with_config = [&](std::function<int()> f) { return [&command, f] { command = f; }; };
 
   CLI::App* train = app.add_subcommand("train", "Train a model, or go on with a run");
   add_config(*train, config);
@@ -79,7 +77,8 @@ int run(int argc, const char* const* argv) {
 
   CLI::App* data = app.add_subcommand("data", "Look at training data");
   data->require_subcommand(1);
-  CLI::App* batches = data->add_subcommand("batches", "Write the first batches that training takes");
+  CLI::App* batches =
+      data->add_subcommand("batches", "Write the first batches that training takes");
   add_config(*batches, config);
   batches->add_option("--steps", steps, "Number of batches")->required();
   batches->add_option("--out", out, "The .npy file to write: u8[steps, batch, length + 1]")
@@ -108,9 +107,10 @@ int run(int argc, const char* const* argv) {
   } catch (const Error& e) {
     return report(e.message(), kFailed);
   } catch (const std::bad_alloc&) {
-    return report("memory: enough for the model and its activations; the system gave no more. Use a "
-                  "smaller model, batch or max_target_length.",
-                  kFailed);
+    return report(
+        "memory: enough for the model and its activations; the system gave no more. Use a "
+        "smaller model, batch or max_target_length.",
+        kFailed);
   } catch (const std::exception& e) {
     return report(e.what(), kFailed);
   }

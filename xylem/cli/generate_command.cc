@@ -23,18 +23,16 @@ void put(std::string_view text) {
 }  // namespace
 
 int generate_command(const GenerateArguments& a) {
-  models::Sampler sampler({.temperature = a.temperature,
-                           .top_k = a.top_k,
-                           .top_p = a.top_p,
-                           .seed = a.seed});
+  models::Sampler sampler(
+      {.temperature = a.temperature, .top_k = a.top_k, .top_p = a.top_p, .seed = a.seed});
   if (a.max_tokens < 0)
     throw_user_error({"generate: --max-tokens", "0 or more", fmt::format("{}", a.max_tokens),
                       "Give the number of tokens to write"});
   const ByteTokenizer tokenizer;
   const std::vector<std::int32_t> prompt = tokenizer.encode(a.prompt);
   if (prompt.empty())
-    throw_user_error({"generate: --prompt", "at least one byte", "it is empty",
-                      "Give a text to continue"});
+    throw_user_error(
+        {"generate: --prompt", "at least one byte", "it is empty", "Give a text to continue"});
   train::TrainedModel trained = train::load_run(a.run);
   models::Decoder decoder(std::move(trained.model), trained.config.max_target_length);
 

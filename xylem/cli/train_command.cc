@@ -18,8 +18,8 @@ int train_command(const ConfigArguments& a) {
 
 int init_command(const ConfigArguments& a, const std::string& out) {
   const train::Run run = train::resolve_run(a.config, a.overrides);
-  checkpoint::write_safetensors(
-      out, checkpoint::to_named_arrays(train::initial_model(run.config)), {{"format", "xylem"}});
+  checkpoint::write_safetensors(out, checkpoint::to_named_arrays(train::initial_model(run.config)),
+                                {{"format", "xylem"}});
   return kDone;
 }
 

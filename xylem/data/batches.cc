@@ -36,8 +36,7 @@ HostArray WindowBatches::next() {
     std::int64_t window = position_ % n;
     if (options_.shuffle) {
       if (!order || order->first != epoch)
-        order.emplace(epoch,
-                      IndexShuffle(n, options_.seed + static_cast<std::uint32_t>(epoch)));
+        order.emplace(epoch, IndexShuffle(n, options_.seed + static_cast<std::uint32_t>(epoch)));
       window = order->second(window);
     }
     windows_.copy(window, {batch.as<std::int32_t>() + static_cast<std::size_t>(k) * width, width});
@@ -118,9 +117,8 @@ void Prefetch::start() {
     while (true) {
       {
         std::unique_lock lock(s->mutex);
-        s->changed.wait(lock, [&] {
-          return s->stopping || static_cast<int>(s->items.size()) < depth_;
-        });
+        s->changed.wait(lock,
+                        [&] { return s->stopping || static_cast<int>(s->items.size()) < depth_; });
         if (s->stopping) return;
       }
       Shared::Item item;
@@ -192,7 +190,8 @@ HostArray collect_batches(BatchIterator& batches, std::int64_t steps) {
     const HostArray b = batches.next();
     if (s == 0) all = HostArray(DType::kU8, {steps, b.dims()[0], b.dims()[1]});
     std::uint8_t* to = all.as<std::uint8_t>() + s * b.size();
-    for (const std::int32_t token : b.span<std::int32_t>()) *to++ = static_cast<std::uint8_t>(token);
+    for (const std::int32_t token : b.span<std::int32_t>())
+      *to++ = static_cast<std::uint8_t>(token);
   }
   return all;
 }

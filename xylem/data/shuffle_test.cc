@@ -16,7 +16,8 @@ std::vector<std::int64_t> order(std::int64_t n, std::uint32_t seed) {
   return out;
 }
 
-// range(10).shuffle(42) of Grain 0.2.18, epochs 0 and 1 (seeds 42 and 43); index_shuffle(i, 4, 0, 4).
+// range(10).shuffle(42) of Grain 0.2.18, epochs 0 and 1 (seeds 42 and 43); index_shuffle(i, 4, 0,
+// 4).
 TEST(IndexShuffle, GivesGrainsOrders) {
   EXPECT_EQ(order(10, 42), (std::vector<std::int64_t>{8, 6, 7, 9, 0, 5, 1, 2, 4, 3}));
   EXPECT_EQ(order(10, 43), (std::vector<std::int64_t>{2, 0, 9, 1, 5, 7, 6, 8, 4, 3}));

@@ -17,11 +17,10 @@ constexpr const char* kBibleRange = "gen1:1-rev22:21";
 std::string load_bible() {
   const internal::ProgramOutput r = internal::run_program({"bible", "-f", kBibleRange});
   if (!r.found)
-    throw EnvironmentError(
-        ErrorParts{"dataset_path=bible", "the program `bible` must be installed",
-                   "there is none on the PATH",
-                   "Install the Debian packages bible-kjv and bible-kjv-text (apt-get install "
-                   "bible-kjv bible-kjv-text), or name text files of your own"});
+    throw EnvironmentError(ErrorParts{
+        "dataset_path=bible", "the program `bible` must be installed", "there is none on the PATH",
+        "Install the Debian packages bible-kjv and bible-kjv-text (apt-get install "
+        "bible-kjv bible-kjv-text), or name text files of your own"});
   if (r.exit_status != 0 || r.output.empty())
     throw EnvironmentError(ErrorParts{
         "dataset_path=bible", fmt::format("`bible -f {}` must print the text", kBibleRange),

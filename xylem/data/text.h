@@ -8,8 +8,8 @@
 namespace xylem::data {
 
 // The text that `dataset_path` names. It is either "bible", the King James Bible as printed by the
-// program of Debian's packages bible-kjv and bible-kjv-text, or files separated by commas: a path, a
-// pattern (*, ?, [...]) or a directory, which stands for all regular files below it. Files are
+// program of Debian's packages bible-kjv and bible-kjv-text, or files separated by commas: a path,
+// a pattern (*, ?, [...]) or a directory, which stands for all regular files below it. Files are
 // joined in the order given, those of a pattern or directory by name. EnvironmentError if something
 // cannot be read, UserError if nothing is named or all is empty.
 std::string load_text(std::string_view dataset_path);

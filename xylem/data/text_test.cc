@@ -88,8 +88,9 @@ TEST(SplitText, HoldsOutTheLastTwentieth) {
 
 TEST(RunProgram, CollectsBothStreamsWithoutBlocking) {
   const internal::ProgramOutput r = internal::run_program(
-      {"sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo 0123456789 >&2; echo abc; i=$((i+1)); "
-                   "done; exit 7"});
+      {"sh", "-c",
+       "i=0; while [ $i -lt 20000 ]; do echo 0123456789 >&2; echo abc; i=$((i+1)); "
+       "done; exit 7"});
   EXPECT_TRUE(r.found);
   EXPECT_EQ(r.exit_status, 7);
   EXPECT_EQ(r.output.size(), 80000u);

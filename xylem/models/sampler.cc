@@ -38,8 +38,7 @@ std::int32_t Sampler::sample(std::span<const float> logits) {
   if (options_.temperature == 0) return order[0];
 
   std::size_t count = logits.size();
-  if (options_.top_k > 0)
-    count = std::min(count, static_cast<std::size_t>(options_.top_k));
+  if (options_.top_k > 0) count = std::min(count, static_cast<std::size_t>(options_.top_k));
   std::vector<double> weights(count);
   const double top = logits[static_cast<std::size_t>(order[0])];
   double total = 0;

@@ -60,8 +60,8 @@ class Decoder {
   std::unique_ptr<Programs> programs_;
 };
 
-// Up to `max_tokens` tokens that follow the prompt. `on_token` is called for each as it comes; false
-// ends the generation. An empty prompt is a UserError.
+// Up to `max_tokens` tokens that follow the prompt. `on_token` is called for each as it comes;
+// false ends the generation. An empty prompt is a UserError.
 std::vector<std::int32_t> generate(Decoder& decoder, std::span<const std::int32_t> prompt,
                                    std::int64_t max_tokens, Sampler& sampler,
                                    const std::function<bool(std::int32_t)>& on_token = nullptr);

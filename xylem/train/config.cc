@@ -281,7 +281,8 @@ void validate(const Config& c) {
   require(!c.run_name.empty(), "run_name", "a name for the run's folder", "none",
           "Set run_name in the file or as run_name=NAME");
   require(c.run_name.find('/') == std::string::npos && c.run_name != "." && c.run_name != "..",
-          "run_name", "a plain name without /", c.run_name, "Set base_output_directory for the path");
+          "run_name", "a plain name without /", c.run_name,
+          "Set base_output_directory for the path");
   const std::pair<std::string_view, std::int64_t> positive[] = {
       {"max_target_length", c.max_target_length},
       {"per_device_batch_size", c.per_device_batch_size},

@@ -73,8 +73,8 @@ struct Config {
 enum class KeyGroup : std::uint8_t { kRun, kData, kModel, kOptimizer, kLoop, kReport };
 std::string_view group_name(KeyGroup group);
 
-using ConfigField = std::variant<std::string Config::*, std::int64_t Config::*, double Config::*,
-                                 bool Config::*>;
+using ConfigField =
+    std::variant<std::string Config::*, std::int64_t Config::*, double Config::*, bool Config::*>;
 struct ConfigKey {
   std::string_view name;
   KeyGroup group;
@@ -92,8 +92,8 @@ std::string format_value(const ConfigKey& key, const Config& config);
 // One line per key, by groups: name, default, meaning. For --help.
 std::string describe_keys();
 
-// Sets a key from text. UserError if the key is unknown (the nearest known one is named) or the text
-// is not of its type.
+// Sets a key from text. UserError if the key is unknown (the nearest known one is named) or the
+// text is not of its type.
 void set_key(Config& config, std::string_view key, std::string_view value);
 // "key=value"; UserError also without '='.
 void apply_override(Config& config, std::string_view assignment);

@@ -21,18 +21,17 @@ using Clock = std::chrono::steady_clock;
 constexpr int kChains = 12;
 
 #if defined(__x86_64__)
-#define XYLEM_FMA_KERNEL(NAME, TARGET, VECTOR, SET, FMA)                                   \
-  __attribute__((target(TARGET))) double NAME(std::int64_t rounds, float* sink) {         \
-    VECTOR acc[kChains];                                                                   \
-    for (int i = 0; i < kChains; ++i) acc[i] = SET(static_cast<float>(i));                 \
-    const VECTOR a = SET(0.999f), b = SET(0.001f);                                         \
-    for (std::int64_t r = 0; r < rounds; ++r) {                                            \
-      _Pragma("GCC unroll 12") for (int i = 0; i < kChains; ++i) acc[i] = FMA(acc[i], a, b); \
-    }                                                                                      \
-    for (int i = 1; i < kChains; ++i) acc[0] = FMA(acc[0], a, acc[i]);                     \
-    __builtin_memcpy(sink, &acc[0], sizeof(float));                                        \
-    return 2.0 * kChains * static_cast<double>(sizeof(VECTOR) / 4) *                       \
-           static_cast<double>(rounds);                                                    \
+#define XYLEM_FMA_KERNEL(NAME, TARGET, VECTOR, SET, FMA)                                          \
+  __attribute__((target(TARGET))) double NAME(std::int64_t rounds, float* sink) {                 \
+    VECTOR acc[kChains];                                                                          \
+    for (int i = 0; i < kChains; ++i) acc[i] = SET(static_cast<float>(i));                        \
+    const VECTOR a = SET(0.999f), b = SET(0.001f);                                                \
+    for (std::int64_t r = 0; r < rounds; ++r) {                                                   \
+      _Pragma("GCC unroll 12") for (int i = 0; i < kChains; ++i) acc[i] = FMA(acc[i], a, b);      \
+    }                                                                                             \
+    for (int i = 1; i < kChains; ++i) acc[0] = FMA(acc[0], a, acc[i]);                            \
+    __builtin_memcpy(sink, &acc[0], sizeof(float));                                               \
+    return 2.0 * kChains * static_cast<double>(sizeof(VECTOR) / 4) * static_cast<double>(rounds); \
   }
 XYLEM_FMA_KERNEL(fma_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps)
 XYLEM_FMA_KERNEL(fma_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps)
@@ -84,9 +83,9 @@ double measure_peak_flops() {
   // So many rounds that one trial takes about a millisecond.
   Clock::time_point begin = Clock::now();
   kernel(rounds, &sink);
-  rounds = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(static_cast<double>(rounds) * 1e-3 /
-                                   std::max(seconds_since(begin), 1e-6)));
+  rounds =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(rounds) * 1e-3 /
+                                                          std::max(seconds_since(begin), 1e-6)));
   double best = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
     begin = Clock::now();

@@ -84,9 +84,8 @@ MetricsLog::MetricsLog(const std::string& path, std::int64_t first_step) {
   if (path_exists(path)) {
     const std::string text = read_file(path);
     std::int64_t next = 0;
-    const std::size_t keep = scan(text, [&](const StepMetrics& m) {
-      return m.step == next++ && m.step < first_step;
-    });
+    const std::size_t keep =
+        scan(text, [&](const StepMetrics& m) { return m.step == next++ && m.step < first_step; });
     if (keep < text.size()) truncate_file(path, keep);
   }
   file_ = std::make_unique<AppendFile>(path);

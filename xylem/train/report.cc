@@ -62,8 +62,8 @@ struct Range {
 };
 
 std::string polyline(const std::vector<Point>& points, std::string_view colour) {
-  std::string s = fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\" points=\"",
-                              colour);
+  std::string s =
+      fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\" points=\"", colour);
   for (const Point& p : points) s += fmt::format("{:.1f},{:.1f} ", p.x, p.y);
   return s + "\"/>\n";
 }
@@ -72,11 +72,20 @@ std::string escape(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -87,8 +96,11 @@ std::string printable(std::string_view bytes) {
   std::string out;
   for (std::size_t i = 0; i < bytes.size();) {
     const auto c = static_cast<unsigned char>(bytes[i]);
-    const std::size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3
-                          : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    const std::size_t n = c < 0x80                ? 1
+                          : c >= 0xc2 && c < 0xe0 ? 2
+                          : c >= 0xe0 && c < 0xf0 ? 3
+                          : c >= 0xf0 && c < 0xf5 ? 4
+                                                  : 0;
     bool ok = n > 0 && i + n <= bytes.size() && (c >= 0x20 || c == '\n' || c == '\t');
     for (std::size_t k = 1; ok && k < n; ++k)
       ok = (static_cast<unsigned char>(bytes[i + k]) & 0xc0) == 0x80;
@@ -123,8 +135,8 @@ std::string loss_svg(std::span<const StepMetrics> metrics, const std::string& ti
       "font-size=\"14\">{3}</text>\n",
       kWidth, kHeight, kLeft, escape(title));
   if (train.empty() && eval.empty())
-    return s + fmt::format("<text x=\"{}\" y=\"{}\">no steps yet</text>\n</svg>\n", kLeft,
-                           kHeight / 2);
+    return s +
+           fmt::format("<text x=\"{}\" y=\"{}\">no steps yet</text>\n</svg>\n", kLeft, kHeight / 2);
   if (x.high <= x.low) x.high = x.low + 1;
   const double margin = std::max((y.high - y.low) * 0.05, 1e-3);
   y.low -= margin;
@@ -180,7 +192,8 @@ std::string report_html(const ReportInput& in) {
     const StepMetrics& last = in.metrics.back();
     std::vector<double> seconds;
     for (const StepMetrics& m : in.metrics) seconds.push_back(m.step_seconds);
-    std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2),
+    std::nth_element(seconds.begin(),
+                     seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2),
                      seconds.end());
     const double median = seconds[seconds.size() / 2];
     const double tokens = static_cast<double>(in.config.per_device_batch_size) *
@@ -190,10 +203,10 @@ std::string report_html(const ReportInput& in) {
         std::find_if(in.metrics.rbegin(), in.metrics.rend(),
                      [](const StepMetrics& m) { return m.eval_loss.has_value(); });
     if (evaluated != in.metrics.rend())
-      s += table_row("validation", fmt::format("{:.4f} nats per token, {:.4f} bits per byte (step {})",
-                                               *evaluated->eval_loss,
-                                               bits_per_byte(*evaluated->eval_loss),
-                                               evaluated->step));
+      s += table_row("validation",
+                     fmt::format("{:.4f} nats per token, {:.4f} bits per byte (step {})",
+                                 *evaluated->eval_loss, bits_per_byte(*evaluated->eval_loss),
+                                 evaluated->step));
     s += table_row("median step", fmt::format("{:.2f} ms, {:.0f} tokens per second", median * 1e3,
                                               median > 0 ? tokens / median : 0));
   }

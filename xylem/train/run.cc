@@ -43,12 +43,11 @@ Run resolve_run(const std::string& config_or_folder, const std::vector<std::stri
 void check_fixed_keys(const Config& saved, const Config& now, const RunFolder& folder) {
   for (const ConfigKey& k : config_keys()) {
     if (!k.fixed || format_value(k, saved) == format_value(k, now)) continue;
-    throw_user_error(
-        {fmt::format("resume {}: configuration key {}", folder.path, k.name),
-         fmt::format("the value that the run began with, {}", format_value(k, saved)),
-         format_value(k, now),
-         fmt::format("Set {}={} to go on, or another run_name to begin anew", k.name,
-                     format_value(k, saved))});
+    throw_user_error({fmt::format("resume {}: configuration key {}", folder.path, k.name),
+                      fmt::format("the value that the run began with, {}", format_value(k, saved)),
+                      format_value(k, now),
+                      fmt::format("Set {}={} to go on, or another run_name to begin anew", k.name,
+                                  format_value(k, saved))});
   }
 }
 
@@ -60,10 +59,9 @@ RunLock::RunLock(const RunFolder& folder) {
   const int error = errno;
   ::close(fd_);
   if (error != EWOULDBLOCK) throw_file_error("lock", path, error);
-  throw EnvironmentError(ErrorParts{fmt::format("train in {}", folder.path),
-                                    "a folder that no other process trains in",
-                                    "another one holds its lock",
-                                    "Wait for it or stop it, or set another run_name"});
+  throw EnvironmentError(ErrorParts{
+      fmt::format("train in {}", folder.path), "a folder that no other process trains in",
+      "another one holds its lock", "Wait for it or stop it, or set another run_name"});
 }
 
 RunLock::~RunLock() { ::close(fd_); }
@@ -109,9 +107,9 @@ TrainedModel load_run(const std::string& path) {
     out.step = *newer;
     contents = manager.restore(out.step, {"params"});
   }
-  out.model = checkpoint::from_named_arrays(
-      abstract_model(out.config), contents.items.at("params"),
-      fmt::format("checkpoint {}", manager.step_directory(out.step)));
+  out.model =
+      checkpoint::from_named_arrays(abstract_model(out.config), contents.items.at("params"),
+                                    fmt::format("checkpoint {}", manager.step_directory(out.step)));
   return out;
 }
 

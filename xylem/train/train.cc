@@ -117,11 +117,13 @@ class Training {
       const bool last = next_step_ == config_.steps;
       const bool evaluates =
           last || (config_.eval_interval > 0 && next_step_ % config_.eval_interval == 0);
-      const bool saves = config_.enable_checkpointing && next_step_ % config_.checkpoint_period == 0;
+      const bool saves =
+          config_.enable_checkpointing && next_step_ % config_.checkpoint_period == 0;
       if (!evaluates && !saves && !stopped) continue;
       // Due work is done even when stopping: the records of a run do not depend on interruptions.
       finish_step(evaluates);
-      reached = config_.target_eval_loss > 0 && last_eval_ && *last_eval_ <= config_.target_eval_loss;
+      reached =
+          config_.target_eval_loss > 0 && last_eval_ && *last_eval_ <= config_.target_eval_loss;
       if (config_.enable_checkpointing &&
           (saves || stopped || ((last || reached) && config_.save_checkpoint_on_completion)))
         save();
@@ -132,11 +134,11 @@ class Training {
     progress_.finish();
     if (stopped && next_step_ < config_.steps) return stop();
     write_report("finished", /*sample=*/true);
-    progress_.note(fmt::format("finished {} steps{}; report: {}", next_step_,
-                               last_eval_ ? fmt::format(", validation {:.4f} bits per byte",
-                                                        bits_per_byte(*last_eval_))
-                                          : "",
-                               folder_.report()));
+    progress_.note(fmt::format(
+        "finished {} steps{}; report: {}", next_step_,
+        last_eval_ ? fmt::format(", validation {:.4f} bits per byte", bits_per_byte(*last_eval_))
+                   : "",
+        folder_.report()));
     return TrainStatus::kFinished;
   }
 
@@ -163,7 +165,8 @@ class Training {
     ++next_step_;
   }
 
-  // Waits for the pending step and writes down what it gave. `evaluates` only if it is the last one.
+  // Waits for the pending step and writes down what it gave. `evaluates` only if it is the last
+  // one.
   void finish_step(bool evaluates) {
     const auto [outputs, returned] = *std::exchange(pending_, std::nullopt);
     const Clock::time_point asked = Clock::now();
@@ -172,8 +175,8 @@ class Training {
     m.loss = outputs.loss.item<double>();
     m.grad_norm = outputs.grad_norm.item<double>();
     m.learning_rate = outputs.learning_rate.item<double>();
-    // When did the step end? Now, if there was a wait for it; otherwise it was there before the next
-    // one was begun, as with a device that works while it is called.
+    // When did the step end? Now, if there was a wait for it; otherwise it was there before the
+    // next one was begun, as with a device that works while it is called.
     Clock::time_point end = Clock::now();
     if (end - asked < (end - returned) / 10 && returned > mark_) end = returned;
     m.step_seconds = std::chrono::duration<double>(end - std::exchange(mark_, end)).count();
@@ -190,8 +193,8 @@ class Training {
     if (bad) fail(m);
     progress_.step(m);
     if (m.eval_loss)
-      progress_.note(fmt::format("step {}: validation loss {:.4f}, {:.4f} bits per byte", m.step + 1,
-                                 *m.eval_loss, bits_per_byte(*m.eval_loss)));
+      progress_.note(fmt::format("step {}: validation loss {:.4f}, {:.4f} bits per byte",
+                                 m.step + 1, *m.eval_loss, bits_per_byte(*m.eval_loss)));
   }
 
   [[noreturn]] void fail(const StepMetrics& m) {
@@ -199,13 +202,12 @@ class Training {
     manager_.wait();
     const auto saved = manager_.latest_step();
     progress_.finish();
-    throw_user_error({fmt::format("train in {}", folder_.path), "a loss that is a finite number",
-                      fmt::format("step {} has loss {}, gradient norm {}", m.step, m.loss,
-                                  m.grad_norm),
-                      fmt::format("Lower learning_rate or gradient_clipping_threshold and begin anew{}",
-                                  saved ? fmt::format(", or resume from the checkpoint of step {}",
-                                                      *saved)
-                                        : "")});
+    throw_user_error(
+        {fmt::format("train in {}", folder_.path), "a loss that is a finite number",
+         fmt::format("step {} has loss {}, gradient norm {}", m.step, m.loss, m.grad_norm),
+         fmt::format(
+             "Lower learning_rate or gradient_clipping_threshold and begin anew{}",
+             saved ? fmt::format(", or resume from the checkpoint of step {}", *saved) : "")});
   }
 
   // Mean loss over the validation windows; the last batch is filled up with windows that do not
@@ -304,9 +306,9 @@ class Training {
     const std::string at = fmt::format("stopped after {} of {} steps", next_step_, config_.steps);
     write_report(at, /*sample=*/false);
     if (!config_.enable_checkpointing)
-      throw EnvironmentError(ErrorParts{fmt::format("train in {}", folder_.path),
-                                        "all steps before the process is told to end", at,
-                                        "Set enable_checkpointing=true so that it can go on later"});
+      throw EnvironmentError(ErrorParts{
+          fmt::format("train in {}", folder_.path), "all steps before the process is told to end",
+          at, "Set enable_checkpointing=true so that it can go on later"});
     progress_.note(fmt::format("{}, saved; run the same command to go on", at));
     return TrainStatus::kStopped;
   }

@@ -17,9 +17,9 @@ enum class TrainStatus : std::uint8_t {
   kStopped,   // a signal, or request_stop, ended it; the state is saved
 };
 
-// Trains from the newest checkpoint of the run's folder, or from the start, to the configured number
-// of steps. On SIGINT and SIGTERM it finishes the step, saves and returns. What follows a resume is
-// bit for bit what would have followed without the interruption. Throws UserError or
+// Trains from the newest checkpoint of the run's folder, or from the start, to the configured
+// number of steps. On SIGINT and SIGTERM it finishes the step, saves and returns. What follows a
+// resume is bit for bit what would have followed without the interruption. Throws UserError or
 // EnvironmentError; the checkpoints committed by then stay.
 TrainStatus train(const Run& run, const TrainOptions& options = {});
 

@@ -31,9 +31,11 @@ Progress::Progress(std::FILE* out, bool terminal, std::int64_t total_steps, std:
     : out_(out), terminal_(terminal), total_(total_steps), period_(log_period) {}
 
 std::string Progress::describe(const StepMetrics& m) const {
+  // One step's time jumps about on a busy machine; what is shown is smoothed like the time left.
+  const double ratio = typical_seconds_ > 0 ? m.step_seconds / typical_seconds_ : 1;
   const double left = static_cast<double>(total_ - m.step - 1) * typical_seconds_;
   return fmt::format("step {}/{}  loss {:.4f}  {} tokens/s  MFU {:.1f} %  ETA {}", m.step + 1,
-                     total_, m.loss, format_rate(m.tokens_per_second), m.mfu * 100,
+                     total_, m.loss, format_rate(m.tokens_per_second * ratio), m.mfu * ratio * 100,
                      format_duration(left));
 }
 
