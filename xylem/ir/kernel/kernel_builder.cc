@@ -27,6 +27,32 @@ struct KernelBuilder::Scope {
   std::map<std::int64_t, ValueId> index_constants;
 };
 
+namespace {
+
+// Numbers values as if the parameters (captures become some late) had been there first.
+GraphPtr renumber(const GraphPtr& graph) {
+  Graph g = *graph;
+  std::vector<ValueId> to(g.values.size(), kNoValue);
+  ValueId next = 0;
+  for (ValueId v : g.params) to[static_cast<std::size_t>(v)] = next++;
+  for (const Op& op : g.ops)
+    for (ValueId v : op.results) to[static_cast<std::size_t>(v)] = next++;
+  const auto map = [&](auto& ids) {
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = to[static_cast<std::size_t>(ids[i])];
+  };
+  for (std::size_t v = 0; v < to.size(); ++v)
+    g.values[static_cast<std::size_t>(to[v])] = graph->values[v];
+  map(g.params);
+  map(g.results);
+  for (Op& op : g.ops) {
+    map(op.operands);
+    map(op.results);
+  }
+  return std::make_shared<const Graph>(std::move(g));
+}
+
+}  // namespace
+
 KernelBuilder::KernelBuilder(std::string name) {
   kernel_.name = std::move(name);
   open_scope();
@@ -388,7 +414,7 @@ Values KernelBuilder::for_(KernelValue lo, KernelValue hi, std::int64_t step,
   Values operands = {lo, hi};
   operands.insert(operands.end(), carries.begin(), carries.end());
   for (const auto& [outer, id] : scope->captures) operands.push_back(outer);
-  GraphPtr region = scope->builder.finish(std::move(results));
+  GraphPtr region = renumber(scope->builder.finish(std::move(results)));
   return op(ops::kKernelFor, operands,
             {{"step", step}, {"num_carries", static_cast<std::int64_t>(carries.size())}},
             {std::move(region)});
@@ -416,8 +442,8 @@ Values KernelBuilder::if_(KernelValue predicate, const Branch& then, const Branc
     if (operands.size() > first->captures.size()) first->builder.param(type(outer));
     operands.push_back(outer);
   }
-  GraphPtr then_graph = first->builder.finish(std::move(then_results));
-  GraphPtr else_graph = second->builder.finish(std::move(else_results));
+  GraphPtr then_graph = renumber(first->builder.finish(std::move(then_results)));
+  GraphPtr else_graph = renumber(second->builder.finish(std::move(else_results)));
   const auto captures = static_cast<std::int64_t>(operands.size() - 1);
   return op(ops::kIf, operands, {{"num_captures", captures}},
             {std::move(then_graph), std::move(else_graph)});
@@ -445,8 +471,8 @@ Values KernelBuilder::while_(std::span<const KernelValue> carries, const Conditi
       first->builder.param(type(outer));
     operands.push_back(outer);
   }
-  GraphPtr condition_graph = first->builder.finish(std::move(condition_results));
-  GraphPtr body_graph = second->builder.finish(std::move(body_results));
+  GraphPtr condition_graph = renumber(first->builder.finish(std::move(condition_results)));
+  GraphPtr body_graph = renumber(second->builder.finish(std::move(body_results)));
   const auto captures = static_cast<std::int64_t>(operands.size() - carries.size());
   return op(ops::kWhile, operands, {{"num_captures", captures}},
             {std::move(condition_graph), std::move(body_graph)});
