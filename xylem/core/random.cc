@@ -156,7 +156,12 @@ Array uniform(const Key& key, Dims shape, DType dtype, const ArrayArg& minval,
               const ArrayArg& maxval) {
   Array u = unit_uniform(key, shape, dtype);
   Array lo = minval.array.astype(dtype), hi = maxval.array.astype(dtype);
-  return maximum(lo, add(multiply(u, subtract(hi, lo)), lo));
+  if (dtype == DType::kF64) return maximum(lo, add(multiply(u, subtract(hi, lo)), lo));
+  // JAX's CPU back end fuses this product and sum: rounding once keeps the values around zero,
+  // where the sum cancels, equal to its own.
+  Array width = subtract(hi, lo).astype(DType::kF64);
+  Array x = add(multiply(u.astype(DType::kF64), width), lo.astype(DType::kF64));
+  return maximum(lo, x.astype(dtype));
 }
 
 namespace {
@@ -198,7 +203,15 @@ Array randint(const Key& k, Dims shape, const ArrayArg& minval, const ArrayArg& 
   Key keys = split(k);
   Array high = bits(at(keys, 0), shape, u), low = bits(at(keys, 1), shape, u);
   Array one = internal::constant(u, {}, 1);
+  Array past;  // whether maxval is beyond the largest number, which is the way to draw that one
+  if (is_integer(maxval.array.dtype()) && dtype_bits(maxval.array.dtype()) > width) {
+    DType given = maxval.array.dtype();
+    double top = std::ldexp(1.0, is_signed_int(dtype) ? width - 1 : width);
+    past = greater_equal(maxval.array, internal::constant(given, {}, top));
+    hi = minimum(maxval.array, internal::constant(given, {}, top - 1)).astype(wide);
+  }
   Array span = where(less_equal(hi, lo), one, subtract(hi, lo).astype(u));
+  if (past.defined()) span = where(logical_and(past, less(lo, hi)), add(span, one), span);
   // 2^width mod span without a wider type: the square of 2^(width/2) mod span.
   Array half = mod(internal::constant(u, {}, std::ldexp(1.0, width / 2)), span);
   Array factor = mod(multiply(half, half), span);
@@ -224,6 +237,25 @@ Array exponential(const Key& key, Dims shape, DType dtype) {
 Array categorical(const Key& key, const ArrayArg& logits, int axis) {
   Array noise = gumbel(key, logits.array.shape(), logits.array.dtype());
   return argmax(add(noise, logits), axis);
+}
+
+Array categorical(const Key& key, const ArrayArg& logits, int axis, Dims shape) {
+  const Dims& given = logits.array.shape();
+  int n = given.ssize(), ax = static_cast<int>(AxisArg(axis).resolve(n, "categorical", logits.where)[0]);
+  Dims batch = given;
+  batch.erase(static_cast<std::size_t>(ax));
+  int prefix = shape.ssize() - batch.ssize();
+  bool fits = prefix >= 0;
+  for (int i = 0; fits && i < batch.ssize(); ++i) fits = shape[prefix + i] == batch[i];
+  if (!fits)
+    throw UserError(
+        ErrorParts{"random::categorical: shape",
+                   fmt::format("the shape must end with {}", xylem::to_string(batch)),
+                   xylem::to_string(shape), "Give a shape that repeats the logits' other axes"},
+        internal::CallSite::outermost(logits.where));
+  Dims drawn = shape;
+  drawn.insert(static_cast<std::size_t>(prefix + ax), given[ax]);
+  return argmax(add(gumbel(key, drawn, logits.array.dtype()), logits), prefix + ax);
 }
 
 namespace {
@@ -252,9 +284,9 @@ Array shuffle(Key key, Array x, int axis) {
 
 Array permutation(const Key& key, std::int64_t n) { return shuffle(key, arange(n), 0); }
 
-Array permutation(const Key& key, const ArrayArg& x, int axis) {
-  if (axis < 0) axis += x.array.ndim();
-  if (x.array.ndim() == 1) return shuffle(key, x.array, 0);
+Array permutation(const Key& key, const ArrayArg& x, int axis, bool independent) {
+  axis = static_cast<int>(AxisArg(axis).resolve(x.array.ndim(), "permutation", x.where)[0]);
+  if (x.array.ndim() == 1 || independent) return shuffle(key, x.array, axis);
   return take(x, permutation(key, x.array.dim(axis)), axis);
 }
 

@@ -42,10 +42,12 @@ Array bernoulli(const Key& key, const ArrayArg& p = 0.5);
 Array bernoulli(const Key& key, const ArrayArg& p, Dims shape);
 Array gumbel(const Key& key, Dims shape = {}, DType dtype = DType::kF32);
 Array exponential(const Key& key, Dims shape = {}, DType dtype = DType::kF32);
-// Index drawn with probability proportional to exp(logits) along axis.
+// Index drawn with probability proportional to exp(logits) along axis. The result has the shape of
+// the logits without the axis, or a shape that ends with it: independent draws.
 Array categorical(const Key& key, const ArrayArg& logits, int axis = -1);
-// A shuffle of 0 … n-1, or of x along an axis.
+Array categorical(const Key& key, const ArrayArg& logits, int axis, Dims shape);
+// A shuffle of 0 … n-1, or of the slices of x along an axis (independent: of each line by itself).
 Array permutation(const Key& key, std::int64_t n);
-Array permutation(const Key& key, const ArrayArg& x, int axis = 0);
+Array permutation(const Key& key, const ArrayArg& x, int axis = 0, bool independent = false);
 
 }  // namespace xylem::random
