@@ -437,6 +437,30 @@ Value Elemental::iota(const Op& op, ValueId v, const Forms& index) {
   return apply(o::kComplex, {i, k_->splat(real_dtype(to), {}, 0)});
 }
 
+Form Elemental::spread_index(Form f, std::int64_t n, std::int64_t step, Value* ok, bool* never) {
+  *ok = both(*ok, in_range(f, 0, (n - 1) * step + 1, never));
+  if (*never || n == 1) return Form();
+  if (step == 1) return f;
+  // f = step * at exactly, or a hole.
+  bool exact = f.constant % step == 0;
+  for (const Term& t : f.terms) exact = exact && t.coef % step == 0;
+  if (exact) {
+    f.constant /= step;
+    for (Term& t : f.terms) t.coef /= step;
+    return f;
+  }
+  if (dry()) {
+    recorded.push_back(f);
+    return opaque({}, n);
+  }
+  const Value i = has_lanes(f) ? index_tile(f) : scalar_index(f);
+  const Value q = apply(o::kDivide, {i, k_->index(step)});
+  const Value hit = apply(o::kCompare, {apply(o::kMultiply, {q, k_->index(step)}), i},
+                          Attrs{{"comparison_direction", Attr(ir::EnumAttr("EQ"))}});
+  *ok = both(*ok, hit);
+  return opaque(q, n);
+}
+
 Value Elemental::pad(const Op& op, const Forms& index, const Guard& guard) {
   const Dims& low = op.attrs.dims("edge_padding_low");
   const Dims& interior = op.attrs.dims("interior_padding");
@@ -444,32 +468,9 @@ Value Elemental::pad(const Op& op, const Forms& index, const Guard& guard) {
   Forms at(dims.size());
   Value ok;
   for (std::size_t d = 0; d < dims.size(); ++d) {
-    Form f = index[d] + Form::number(-low[d]);
     bool never = false;
-    const std::int64_t step = interior[d] + 1;
-    const Value inside = in_range(f, 0, (dims[d] - 1) * step + 1, &never);
+    at[d] = spread_index(index[d] + Form::number(-low[d]), dims[d], interior[d] + 1, &ok, &never);
     if (never) return eval(op.operands[1], {}, guard);
-    ok = both(ok, inside);
-    if (step > 1) {
-      // f = step * at exactly, or a hole.
-      bool exact = f.constant % step == 0;
-      for (const Term& t : f.terms) exact = exact && t.coef % step == 0;
-      if (exact) {
-        f.constant /= step;
-        for (Term& t : f.terms) t.coef /= step;
-      } else if (dry()) {
-        recorded.push_back(f);
-        f = opaque({}, dims[d]);
-      } else {
-        const Value i = has_lanes(f) ? index_tile(f) : scalar_index(f);
-        const Value q = apply(o::kDivide, {i, k_->index(step)});
-        const Value hit = apply(o::kCompare, {apply(o::kMultiply, {q, k_->index(step)}), i},
-                                Attrs{{"comparison_direction", Attr(ir::EnumAttr("EQ"))}});
-        ok = both(ok, hit);
-        f = opaque(q, dims[d]);
-      }
-    }
-    at[d] = dims[d] == 1 ? Form() : f;
   }
   const Value x = eval(op.operands[0], at, narrow(guard, ok));
   const Value fill = eval(op.operands[1], {}, guard);

@@ -63,6 +63,11 @@ class Elemental {
   // The index of element number `flat`; through run-time division where it is not separable.
   Forms split_index(const Form& flat, const Dims& dims, const Guard& guard);
 
+  // The index into a dimension of size n that lies at `f` once n elements are spread `step` apart;
+  // *ok: the condition that there is one (undefined: always), *never: there is none anywhere.
+  Form spread_index(Form f, std::int64_t n, std::int64_t step, Value* ok, bool* never);
+  Guard narrow(const Guard& guard, Value condition);
+
   // An index as i64[] (no lanes) or as i64[lanes].
   Value scalar_index(const Form& f);
   Value index_tile(const Form& f);
@@ -118,7 +123,6 @@ class Elemental {
   // i1 tile: lo <= f < hi; undefined if always true. *never: always false.
   Value in_range(const Form& f, std::int64_t lo, std::int64_t hi, bool* never);
   Value both(Value a, Value b);  // conjunction; undefined is true
-  Guard narrow(const Guard& guard, Value condition);
   struct Address;
   Address address(const Form& f);
   Value iota_tile(std::int64_t coef);

@@ -88,6 +88,12 @@ void lower_reduce_window(Lowering& l, const Op& op) {
   const Dims window = op.attrs.dims("window_dimensions");
   const Dims strides = op.attrs.dims_or("window_strides", Dims(rank, 1));
   const Dims dilation = op.attrs.dims_or("window_dilations", Dims(rank, 1));
+  const Dims holes = op.attrs.dims_or("base_dilations", Dims(rank, 1));
+  Dims low(rank, 0);
+  if (const Attr* padding = op.attrs.find("padding"))
+    for (std::size_t d = 0; d < rank; ++d)
+      low[d] = static_cast<std::int64_t>(
+          padding->get<HostArray>()->at(static_cast<std::int64_t>(2 * d)));
   int bytes = 1;
   for (ValueId v : op.results) bytes = std::max(bytes, dtype_bytes(g.type(v).dtype()));
   ir::KernelBuilder k("reduce_window");
@@ -115,20 +121,27 @@ void lower_reduce_window(Lowering& l, const Op& op) {
         e.loops() = walked;
         e.loops().insert(e.loops().end(), own.begin(), own.end());
         Forms at;
+        Value ok;
         for (std::size_t i = 0; i < rank; ++i) {
-          Form f;
+          Form f = Form::number(-low[i]);
           if (out[i] > 1) f = f + Form::axis(static_cast<int>(rank + i), strides[i]);
           if (window[i] > 1) f = f + Form::axis(static_cast<int>(i), dilation[i]);
-          at.push_back(in[i] == 1 ? Form() : f);
+          bool never = false;
+          at.push_back(e.spread_index(f, in[i], holes[i], &ok, &never));
+          if (never) return values;  // the whole window lies in the padding
         }
+        // Padding and holes do not take part.
+        const Elemental::Guard inside = e.narrow(guard, ok);
         const ir::Graph& region = *op.regions[0];
         Values args = values;
         for (std::size_t r = 0; r < n; ++r)
-          args.push_back(convert(e, e.eval(op.operands[r], at, guard),
+          args.push_back(convert(e, e.eval(op.operands[r], at, inside),
                                  region.type(region.params[n + r]).dtype()));
         for (std::size_t c = 2 * n; c < op.operands.size(); ++c)
           args.push_back(e.eval(op.operands[c], {}, {}));
         Values next = e.inline_region(region, args);
+        if (ok.defined())
+          for (std::size_t r = 0; r < n; ++r) next[r] = e.apply(o::kSelect, {ok, next[r], values[r]});
         if (e.lanes() > 1)
           for (Value& v : next) v = e.widen(v);
         return next;

@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <utility>
+
 #include "xylem/compiler/passes/passes.h"
 #include "xylem/compiler/passes/rewriter.h"
+#include "xylem/ir/legalize.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
 
@@ -48,74 +52,130 @@ std::vector<ValueId> expand_top_k(Builder& b, const Op& op, ValueId x) {
   return out;
 }
 
-bool nontrivial(const Attrs& attrs, std::string_view name, std::int64_t usual) {
-  for (std::int64_t x : attrs.dims_or(name, {}))
-    if (x != usual) return true;
-  return false;
-}
+// rng_bit_generator THREE_FRY: counters, 20 rounds on u32, and the pairing of the two outputs along
+// one dimension, all as plain arithmetic.
+class ThreeFry {
+ public:
+  ThreeFry(Builder& b, ValueId state) : b_(b), state_(state) {}
 
-bool has_padding(const Op& op) {
-  const Attr* p = op.attrs.find("padding");
-  if (!p) return false;
-  const HostArray& a = *p->get<HostArray>();
-  for (std::int64_t i = 0; i < a.size(); ++i)
-    if (a.at(i) != 0) return true;
-  return false;
-}
-
-bool padded_window(const Op& op) {
-  return op.def == &o::kReduceWindow &&
-         (nontrivial(op.attrs, "base_dilations", 1) || has_padding(op));
-}
-
-// reduce_window(x) with padding and holes -> reduce_window(pad(x, init)) without.
-std::vector<ValueId> expand_window(Builder& b, const Op& op, ValueIds in) {
-  const std::size_t n = op.results.size();
-  const std::size_t rank = b.type(in[0]).dims().size();
-  const Dims holes = op.attrs.dims_or("base_dilations", Dims(rank, 1));
-  Dims low(rank, 0), high(rank, 0), interior(rank, 0);
-  const Attr* padding = op.attrs.find("padding");
-  for (std::size_t d = 0; d < rank; ++d) {
-    interior[d] = holes[d] - 1;
-    if (!padding) continue;
-    const HostArray& a = *padding->get<HostArray>();
-    low[d] = static_cast<std::int64_t>(a.at(static_cast<std::int64_t>(2 * d)));
-    high[d] = static_cast<std::int64_t>(a.at(static_cast<std::int64_t>(2 * d + 1)));
+  std::vector<ValueId> run(const Type& out) {
+    const bool wide = dtype_bits(out.dtype()) == 64;
+    Dims half = out.dims();
+    std::size_t split = 0;
+    const bool pairs = !wide && !half.empty();
+    if (pairs) {
+      while (split < half.size() && half[split] % 2 != 0) ++split;
+      if (split == half.size())
+        split = static_cast<std::size_t>(std::max_element(half.begin(), half.end()) - half.begin());
+      half[split] = (half[split] + 1) / 2;
+    }
+    const std::int64_t n = num_elements(half);
+    const ValueId key = word(0), counter = word(1);
+    const Dims flat = {n};
+    const ValueId iota = b_.one(o::kIota, {},
+                                Attrs{{"iota_dimension", Attr(0)},
+                                      {"shape", Attr(flat)},
+                                      {"result_dtype", Attr(DType::kU64)}});
+    const ValueId c = b_.one(o::kAdd, {spread(counter, flat), iota});
+    auto [x0, x1] = rounds(low(c), high(c), spread(low(key), flat), spread(high(key), flat));
+    ValueId bits;
+    if (wide) {
+      const ValueId hi = b_.one(o::kShiftLeft, {to(x1, DType::kU64), number(DType::kU64, flat, 32)});
+      bits = reshape(b_.one(o::kOr, {to(x0, DType::kU64), hi}), half);
+    } else if (!pairs) {
+      bits = reshape(x0, {});
+    } else {
+      Dims apart = half, whole = half;
+      apart.insert(split + 1, 1);
+      whole[split] *= 2;
+      const ValueId both = b_.one(o::kConcatenate, {reshape(x0, apart), reshape(x1, apart)},
+                                  Attrs{{"dimension", Attr(static_cast<std::int64_t>(split) + 1)}});
+      bits = reshape(both, whole);
+      if (!(whole == out.dims()))
+        bits = b_.one(o::kSlice, {bits}, slice_attrs(Dims(whole.size(), 0), out.dims()));
+    }
+    const ValueId next = b_.one(o::kAdd, {counter, number(DType::kU64, {}, static_cast<double>(n))});
+    const ValueId state = b_.one(o::kConcatenate, {reshape(key, {1}), reshape(next, {1})},
+                                 Attrs{{"dimension", Attr(0)}});
+    return {state, to(bits, out.dtype())};
   }
-  for (std::size_t i = 0; i < n; ++i) {
-    ValueId fill = in[n + i];
-    const DType want = b.type(in[i]).dtype();
-    if (b.type(fill).dtype() != want)
-      fill = b.one(o::kConvert, {fill}, Attrs{{"result_dtype", Attr(want)}});
-    in[i] = b.one(o::kPad, {in[i], fill},
-                  Attrs{{"edge_padding_low", Attr(low)},
-                        {"edge_padding_high", Attr(high)},
-                        {"interior_padding", Attr(interior)}});
+
+ private:
+  ValueId number(DType t, const Dims& shape, double v) { return b_.splat(t, shape, v); }
+  ValueId spread(ValueId v, const Dims& shape) {
+    return b_.one(o::kBroadcastInDim, {v},
+                  Attrs{{"broadcast_dimensions", Attr(Dims{})}, {"shape", Attr(shape)}});
   }
-  Attrs attrs = op.attrs;
-  attrs.erase("base_dilations");
-  attrs.erase("padding");
-  return b.op(o::kReduceWindow, in, attrs, op.regions).to_vector();
+  ValueId reshape(ValueId v, const Dims& shape) {
+    return b_.one(o::kReshape, {v}, Attrs{{"shape", Attr(shape)}});
+  }
+  ValueId to(ValueId v, DType t) {
+    if (b_.type(v).dtype() == t) return v;
+    return b_.one(o::kConvert, {v}, Attrs{{"result_dtype", Attr(t)}});
+  }
+  ValueId word(std::int64_t i) {
+    return reshape(b_.one(o::kSlice, {state_}, slice_attrs({i}, {i + 1})), {});
+  }
+  ValueId low(ValueId v) { return to(v, DType::kU32); }
+  ValueId high(ValueId v) {
+    const Dims shape = b_.type(v).dims();
+    return to(b_.one(o::kShiftRightLogical, {v, number(DType::kU64, shape, 32)}), DType::kU32);
+  }
+  ValueId rotate(ValueId v, int n) {
+    const Dims shape = b_.type(v).dims();
+    return b_.one(o::kOr,
+                  {b_.one(o::kShiftLeft, {v, number(DType::kU32, shape, n)}),
+                   b_.one(o::kShiftRightLogical, {v, number(DType::kU32, shape, 32 - n)})});
+  }
+  // Threefry-2x32, 20 rounds.
+  std::pair<ValueId, ValueId> rounds(ValueId x0, ValueId x1, ValueId k0, ValueId k1) {
+    constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+    const Dims shape = b_.type(x0).dims();
+    const ValueId parity = number(DType::kU32, shape, 0x1BD11BDA);
+    const ValueId ks[3] = {k0, k1, b_.one(o::kXor, {b_.one(o::kXor, {k0, k1}), parity})};
+    x0 = b_.one(o::kAdd, {x0, ks[0]});
+    x1 = b_.one(o::kAdd, {x1, ks[1]});
+    for (int i = 0; i < 5; ++i) {
+      for (int r : kRotations[i % 2]) {
+        x0 = b_.one(o::kAdd, {x0, x1});
+        x1 = b_.one(o::kXor, {rotate(x1, r), x0});
+      }
+      x0 = b_.one(o::kAdd, {x0, ks[(i + 1) % 3]});
+      x1 = b_.one(o::kAdd, {x1, b_.one(o::kAdd, {ks[(i + 2) % 3], number(DType::kU32, shape, i + 1)})});
+    }
+    return {x0, x1};
+  }
+
+  Builder& b_;
+  ValueId state_;
+};
+
+bool is_three_fry(const Op& op) {
+  return op.def == &o::kRngBitGenerator && op.attrs.str_or("rng_algorithm", "") == "THREE_FRY";
+}
+
+// Exact elementwise ops with a decomposition have no code of their own.
+bool has_decomposition(const ir::OpDef& def) {
+  return def.expand && def.is(ir::kPointwise) && def.is(ir::kExact);
 }
 
 }  // namespace
 
-ir::GraphPtr expand_ops(const ir::GraphPtr& graph) {
+ir::GraphPtr expand_ops(const ir::GraphPtr& before) {
+  const ir::GraphPtr graph = ir::decompose(before, has_decomposition);
   bool any = false;
-  for (const Op& op : graph->ops) any = any || op.def == &o::kTopK || padded_window(op);
+  for (const Op& op : graph->ops) any = any || op.def == &o::kTopK || is_three_fry(op);
   if (!any) return graph;
   Rewriter rewriter(*graph);
   Builder& b = rewriter.builder();
   for (const Op& op : graph->ops) {
-    if (op.def == &o::kTopK) {
-      b.set_location(op.loc);
+    b.set_location(op.loc);
+    if (op.def == &o::kTopK)
       rewriter.replace(op, expand_top_k(b, op, rewriter[op.operands[0]]));
-    } else if (padded_window(op)) {
-      b.set_location(op.loc);
-      rewriter.replace(op, expand_window(b, op, rewriter.operands(op)));
-    } else {
+    else if (is_three_fry(op))
+      rewriter.replace(op, ThreeFry(b, rewriter[op.operands[0]]).run(graph->type(op.results[1])));
+    else
       rewriter.copy(op);
-    }
   }
   return rewriter.finish();
 }

@@ -24,9 +24,8 @@ std::vector<HostArray> run_program(const Program& program, const std::vector<Hos
     if (!t.is_tensor())
       results.push_back(HostArray(DType::kBool, {1}));
     else if (donate && alias >= 0)
-      results.push_back(params[static_cast<std::size_t>(alias)].reshape({}).defined()
-                            ? HostArray(t.dtype(), t.dims(), params[static_cast<std::size_t>(alias)].owner())
-                            : HostArray());
+      results.push_back(
+          HostArray(t.dtype(), t.dims(), params[static_cast<std::size_t>(alias)].owner()));
     else
       results.push_back(HostArray(t.dtype(), t.dims()));
     r.push_back(results.back().data());

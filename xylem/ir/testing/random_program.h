@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "xylem/ir/graph.h"
+
+namespace xylem::ir::testing {
+
+struct RandomProgramOptions {
+  // Only ops whose results are defined bit for bit: no elementary functions, no sums and products
+  // of floats over a dimension. Otherwise f32 and f64 programs of continuous ops, whose results
+  // may be compared with a tolerance.
+  bool exact = true;
+  int num_ops = 12;
+};
+
+// A well-typed program drawn from the seed: pointwise ops of every dtype, movement, reductions,
+// products, sorting, scatters, loops and branches, on odd, empty and scalar shapes.
+GraphPtr random_program(std::uint64_t seed, const RandomProgramOptions& options = {});
+
+}  // namespace xylem::ir::testing
