@@ -120,6 +120,9 @@ V floor(V a) { return emit(ops::kFloor, {a}); }
 V ldexp(V a, V n) { return emit(ops::kKernelLdexp, {a, n}); }
 V convert(V a, DType dtype) { return retype(ops::kConvert, a, dtype); }
 V bitcast(V a, DType dtype) { return retype(ops::kBitcastConvert, a, dtype); }
+V real(V a) { return emit(ops::kReal, {a}); }
+V imag(V a) { return emit(ops::kImag, {a}); }
+V complex(V re, V im) { return emit(ops::kComplex, {re, im}); }
 V bits(V a) { return bitcast(a, a.is_f64() ? DType::kI64 : DType::kI32); }
 V from_bits(V a) { return bitcast(a, a.dtype() == DType::kI64 ? DType::kF64 : DType::kF32); }
 

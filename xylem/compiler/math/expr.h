@@ -105,6 +105,10 @@ V floor(V a);
 V ldexp(V a, V n);  // a * 2^n, n i32, rounded once
 V convert(V a, DType dtype);
 V bitcast(V a, DType dtype);
+// Parts of a complex value, and back.
+V real(V a);
+V imag(V a);
+V complex(V re, V im);
 // The bits of a float as a signed integer of its width, and back.
 V bits(V a);
 V from_bits(V a);

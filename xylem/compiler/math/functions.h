@@ -56,7 +56,8 @@ struct Rounded {
 };
 Rounded round_to_int(V x);
 
-// x = n ln 2 + r, |r| <= ln(2) / 2, for x so small that n does not overflow a float's exponent by far.
+// x = n ln 2 + r, |r| <= ln(2) / 2, for x so small that n does not overflow a float's exponent by
+// far.
 struct ExpReduced {
   Rounded n;
   V r;
