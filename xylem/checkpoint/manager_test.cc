@@ -91,7 +91,7 @@ TEST_F(ManagerTest, CleansWhatDeadWritersLeftAndNothingElse) {
   EXPECT_EQ(m.latest_step(), std::nullopt);
 }
 
-TEST_F(ManagerTest, SavesBehindTheCallersBack) {
+TEST_F(ManagerTest, AsyncSavesRunBehindTheCallersBack) {
   CheckpointManager m(dir_, {.max_to_keep = 3, .async = true});
   m.prepare();
   for (std::int64_t s = 1; s <= 5; ++s) m.save(s, contents_of(s, 10000));
@@ -99,7 +99,7 @@ TEST_F(ManagerTest, SavesBehindTheCallersBack) {
   EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{3, 4, 5}));
 }
 
-TEST_F(ManagerTest, ABackgroundFailureReachesTheNextCall) {
+TEST_F(ManagerTest, AsyncFailuresReachTheNextCall) {
   CheckpointManager m(at("gone"), {.max_to_keep = 3, .async = true});
   write_file(at("gone"), "a file where the directory should be");
   m.save(1, contents_of(1));

@@ -86,9 +86,12 @@ struct ScaleByAdam {
 
   template <class T>
   ScaleByAdamState<T> init(const T& params) const {
-    T zero = internal::with_leaves(params,
+    // Of each moment its own memory, so that both can be donated.
+    auto zeros = [&] {
+      return internal::with_leaves(params,
                                    internal::zeros_like_floats(tree::leaves<Array>(params)));
-    return {internal::zero_count(), zero, zero};
+    };
+    return {internal::zero_count(), zeros(), zeros()};
   }
   template <class T>
   std::pair<T, ScaleByAdamState<T>> update(const T& u, const ScaleByAdamState<T>& s,
