@@ -147,17 +147,17 @@ std::vector<V> when_any(V condition, std::span<const V> operands, int num_result
   Scope& scope = condition.scope();
   ir::Builder& b = scope.builder();
   const Dims dims = b.type(condition.id()).dims();
-  ValueId any = condition.id();
-  if (!dims.empty()) {
-    ir::Builder region("any");
-    ValueId x = region.param(ir::Type::tensor(DType::kBool));
-    ValueId y = region.param(ir::Type::tensor(DType::kBool));
-    ValueId either = region.one(ops::kOr, {x, y});
-    Dims all;
-    for (int i = 0; i < dims.ssize(); ++i) all.push_back(i);
-    any = b.one(ops::kReduce, {any, scope.constant(DType::kBool, {}, 0)},
-                Attrs{{"dimensions", Attr(all)}}, {region.finish({either})});
-  }
+  // Scalars may be elements of a reduction, whose region is applied to whole tiles and cannot
+  // branch.
+  if (dims.empty()) return slow(operands);
+  ir::Builder either("any");
+  ValueId x = either.param(ir::Type::tensor(DType::kBool));
+  ValueId y = either.param(ir::Type::tensor(DType::kBool));
+  ValueId both = either.one(ops::kOr, {x, y});
+  Dims all;
+  for (int i = 0; i < dims.ssize(); ++i) all.push_back(i);
+  ValueId any = b.one(ops::kReduce, {condition.id(), scope.constant(DType::kBool, {}, 0)},
+                      Attrs{{"dimensions", Attr(all)}}, {either.finish({both})});
   auto branch = [&](const auto& body) {
     ir::Builder region;
     region.set_location(b.location());

@@ -123,7 +123,8 @@ V poly(V x, std::span<const double> c);
 
 // If `condition` holds for any element, slow(operands), else operands[1] … operands[num_results]:
 // for repairs that hardly any input needs. `slow` sees nothing but its arguments, which stand for
-// the operands, and returns values of the types of the results.
+// the operands, and returns values of the types of the results; it must itself keep the elements
+// for which the condition does not hold. On scalars it is taken without asking.
 std::vector<V> when_any(V condition, std::span<const V> operands, int num_results,
                         const std::function<std::vector<V>(std::span<const V>)>& slow);
 
