@@ -1,6 +1,7 @@
 // Index scalars and addresses.
 
 #include <algorithm>
+#include <numeric>
 
 #include "xylem/compiler/jit/emitter.h"
 
@@ -98,6 +99,22 @@ Value* Emitter::scaled_term(const Linear::Term& t, std::int64_t coef) {
 Value* Emitter::displaced(Value* p, std::int64_t bytes) {
   if (bytes == 0) return p;
   return b.CreateGEP(b.getInt8Ty(), p, b.getInt64(static_cast<std::uint64_t>(bytes)));
+}
+
+std::int64_t Emitter::multiple_of(Value* v) const {
+  const auto loop = loop_of_.find(v);
+  if (loop == loop_of_.end()) return 1;
+  const auto* lo = llvm::dyn_cast<llvm::ConstantInt>(loop->second->lo);
+  if (!lo) return 1;
+  return std::gcd(loop->second->step, lo->getSExtValue());
+}
+
+std::uint64_t Emitter::alignment(const Linear& elements, std::int64_t bytes) const {
+  // Buffers are aligned to 64 bytes.
+  auto all = static_cast<std::uint64_t>(elements.constant * bytes) | 64;
+  for (const Linear::Term& t : elements.terms)
+    all |= static_cast<std::uint64_t>(t.coef * multiple_of(t.value) * bytes);
+  return all & (~all + 1);
 }
 
 // The terms of each scope are added there; the innermost ones become part of the access's address.

@@ -1,7 +1,9 @@
 // Loads, stores, gathers and scatters.
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+#include <utility>
 
 #include "llvm/IR/Intrinsics.h"
 #include "xylem/compiler/jit/emitter.h"
@@ -81,8 +83,8 @@ Piece Emitter::load_contiguous(const Ref& ref, Value* p, unsigned lanes, Value* 
   return from_memory(ref.dtype, v);
 }
 
-void Emitter::store_contiguous(const Ref& ref, Value* p, Piece& value, unsigned lanes,
-                               Value* mask) {
+void Emitter::store_contiguous(const Ref& ref, Value* p, Piece& value, unsigned lanes, Value* mask,
+                               std::uint64_t stream) {
   const llvm::Align align(static_cast<std::uint64_t>(
       std::max(1, dtype_bytes(ref.dtype) / (is_complex(ref.dtype) ? 2 : 1))));
   Value* v = nullptr;
@@ -106,7 +108,17 @@ void Emitter::store_contiguous(const Ref& ref, Value* p, Piece& value, unsigned 
     v = to_memory(ref.dtype, value);
   }
   if (!mask) {
-    tag(b.CreateAlignedStore(v, p, align), ref);
+    auto* store = tag(b.CreateAlignedStore(v, p, align), ref);
+    // Only whole aligned registers can bypass the caches.
+    const std::uint64_t bytes = module_.getDataLayout().getTypeStoreSize(v->getType());
+    const auto vector =
+        std::min<std::uint64_t>(bytes, static_cast<std::uint64_t>(target_.vector_bytes));
+    if (stream >= vector && bytes >= 16 && std::has_single_bit(bytes)) {
+      store->setAlignment(llvm::Align(vector));
+      store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                         llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(b.getInt32(1))));
+      streams_ = true;
+    }
     return;
   }
   if (lanes == 1)
@@ -120,6 +132,27 @@ void Emitter::store_contiguous(const Ref& ref, Value* p, Piece& value, unsigned 
   tag(b.CreateMaskedStore(v, p, align, mask), ref);
 }
 
+namespace {
+
+// The x of offsets of the form x + constant vector, null for others.
+Value* common_offset(Value* offsets, llvm::Constant** rest) {
+  auto* sum = llvm::dyn_cast<llvm::BinaryOperator>(offsets);
+  if (!sum || sum->getOpcode() != llvm::Instruction::Add) return nullptr;
+  for (unsigned i = 0; i < 2; ++i) {
+    auto* constant = llvm::dyn_cast<llvm::Constant>(sum->getOperand(i));
+    Value* splat = sum->getOperand(1 - i);
+    auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(splat);
+    if (!constant || !shuffle || !shuffle->isZeroEltSplat()) continue;
+    auto* insert = llvm::dyn_cast<llvm::InsertElementInst>(shuffle->getOperand(0));
+    if (!insert) continue;
+    *rest = constant;
+    return insert->getOperand(1);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 // Elements at base + offsets (numbers of elements, one per lane).
 Piece Emitter::gather(const Ref& ref, Value* base, Value* offsets, unsigned lanes, Value* mask) {
   if (is_complex(ref.dtype)) {
@@ -132,6 +165,14 @@ Piece Emitter::gather(const Ref& ref, Value* base, Value* offsets, unsigned lane
   }
   llvm::Type* element = memory_type(ref.dtype);
   if (lanes == 1) return load_contiguous(ref, b.CreateGEP(element, base, offsets), 1, mask);
+  // A common part moves into the base, so that the processor sees small constant indices.
+  llvm::Constant* rest = nullptr;
+  if (Value* common = offsets->getType()->getScalarSizeInBits() == 64
+                          ? common_offset(offsets, &rest)
+                          : nullptr) {
+    base = b.CreateGEP(element, base, common);
+    offsets = rest;
+  }
   Value* wide = b.CreateSExt(offsets, ops_.int_like(offsets, 64));
   Value* pointers = b.CreateGEP(element, base, wide);
   auto* type = llvm::FixedVectorType::get(element, lanes);
@@ -218,6 +259,7 @@ Emitter::Walk Emitter::walk(const ir::Op& op, Env& env, std::size_t first_index)
   }
   Walk w;
   w.pointer = pointer(ref, at, &w.displacement);
+  w.alignment = alignment(at, dtype_bytes(ref.dtype));
   for (std::int64_t d : op.attrs.dims_or("dims", {})) w.strides.push_back(ref.strides[d]);
   return w;
 }
@@ -266,6 +308,22 @@ void Emitter::emit_load(const ir::Graph& g, const ir::Op& op, Env& env) {
   const std::int64_t step = out.dims.empty() ? 1 : w.strides.back();
   const bool by_lanes = step != 1 && !mask && only_spread(g, op);
   const std::int64_t bytes = dtype_bytes(ref.dtype);
+  // Columns of a matrix in memory: load its rows and transpose in registers.
+  if (step != 1 && out.dims.size() == 2 && w.strides[0] == 1 && !mask && out.dims[0] % 4 == 0 &&
+      out.dims[1] % 4 == 0) {
+    Tile lines = empty_like(type.dtype(), Dims{out.dims[1], out.dims[0]});
+    const RowLayout& line = layout(out.dims[0]);
+    std::size_t k = 0;
+    for (std::int64_t r = 0; r < out.dims[1]; ++r)
+      for (std::size_t i = 0; i < line.lanes.size(); ++i, ++k)
+        lines.pieces[k] = load_contiguous(
+            ref, displaced(w.pointer, w.displacement + (r * step + line.starts[i]) * bytes),
+            line.lanes[i], nullptr);
+    out = emit_transpose(lines, Dims{1, 0});
+    out.level = level();
+    env[static_cast<std::size_t>(op.results[0])].tile = std::move(out);
+    return;
+  }
   std::size_t k = 0;
   for (std::int64_t offset : row_offsets(out.dims, w.strides)) {
     for (std::size_t i = 0; i < row.lanes.size(); ++i, ++k) {
@@ -282,22 +340,32 @@ void Emitter::emit_load(const ir::Graph& g, const ir::Op& op, Env& env) {
 
 void Emitter::emit_store(const ir::Op& op, Env& env) {
   const Ref& ref = *env[static_cast<std::size_t>(op.operands[0])].ref;
-  const Walk w = walk(op, env, 2);
-  Tile& value = env[static_cast<std::size_t>(op.operands[1])].tile;
+  Walk w = walk(op, env, 2);
+  Tile value = env[static_cast<std::size_t>(op.operands[1])].tile;
   if (value.is_linear && value.pieces.empty()) scalar(value);
   Tile* mask =
       op.attrs.flag("masked") ? &env[static_cast<std::size_t>(op.operands.back())].tile : nullptr;
+  std::int64_t step = value.dims.empty() ? 1 : w.strides.back();
+  if (step != 1 && value.dims.size() == 2 && w.strides[0] == 1 && !mask && value.dims[0] % 4 == 0 &&
+      value.dims[1] % 4 == 0) {
+    value = emit_transpose(value, Dims{1, 0});
+    std::swap(w.strides[0], w.strides[1]);
+    step = 1;
+  }
+  const bool streaming = op.attrs.flag("streaming");
   const RowLayout& row = layout(value.row_length());
-  const std::int64_t step = value.dims.empty() ? 1 : w.strides.back();
   const std::int64_t bytes = dtype_bytes(ref.dtype);
   std::size_t k = 0;
   for (std::int64_t offset : row_offsets(value.dims, w.strides)) {
     for (std::size_t i = 0; i < row.lanes.size(); ++i, ++k) {
-      Value* p = displaced(w.pointer, w.displacement + (offset + row.starts[i] * step) * bytes);
+      const std::int64_t part = offset + row.starts[i] * step;
+      Value* p = displaced(w.pointer, w.displacement + part * bytes);
       Value* m = mask ? mask->pieces[k].v : nullptr;
       Piece piece = value.pieces[k];
       if (step == 1 || row.lanes[i] == 1)
-        store_contiguous(ref, p, piece, row.lanes[i], m);
+        store_contiguous(
+            ref, p, piece, row.lanes[i], m,
+            streaming ? std::gcd(w.alignment, static_cast<std::uint64_t>(part * bytes)) : 0);
       else
         store_strided(ref, p, step, piece, row.lanes[i], m);
     }

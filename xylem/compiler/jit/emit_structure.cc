@@ -277,8 +277,68 @@ Tile Emitter::emit_reshape(Tile& x, const Dims& shape) {
   return gather_elements(x.dtype, shape, [&](std::int64_t e) { return std::pair{&x, e}; });
 }
 
+// L pieces of L lanes seen as a square: log2(L) rounds that interleave piece i with piece i + L
+// / 2.
+std::vector<Piece> Emitter::transpose_square(DType t, std::vector<Piece> rows) {
+  const auto n = static_cast<unsigned>(rows.size());
+  if (is_narrow_float(t))
+    for (Piece& p : rows) ops_.bits(t, p);
+  llvm::SmallVector<int, 64> low, high;
+  for (unsigned i = 0; i < n / 2; ++i) {
+    low.append({static_cast<int>(i), static_cast<int>(n + i)});
+    high.append({static_cast<int>(n / 2 + i), static_cast<int>(n + n / 2 + i)});
+  }
+  for (unsigned round = 1; round < n; round *= 2) {
+    std::vector<Piece> next(n);
+    for (unsigned i = 0; i < n / 2; ++i) {
+      const Piece &p = rows[i], &q = rows[i + n / 2];
+      next[2 * i].v = b.CreateShuffleVector(p.v, q.v, low);
+      next[2 * i + 1].v = b.CreateShuffleVector(p.v, q.v, high);
+      if (!p.im) continue;
+      next[2 * i].im = b.CreateShuffleVector(p.im, q.im, low);
+      next[2 * i + 1].im = b.CreateShuffleVector(p.im, q.im, high);
+    }
+    rows = std::move(next);
+  }
+  return rows;
+}
+
+// A matrix [rows, columns] by squares; false if it cannot be cut into such.
+bool Emitter::transpose_matrix(Tile& x, Tile* out) {
+  const std::int64_t rows = x.dims[0], columns = x.dims[1];
+  std::int64_t side = full_lanes_;
+  while (side > 1 && (rows % side != 0 || columns % side != 0)) side /= 2;
+  if (side < 4) return false;
+  *out = empty_like(x.dtype, Dims{columns, rows});
+  const auto lanes = static_cast<unsigned>(side);
+  // Columns of the result in pieces of `side`, joined to the pieces that its layout wants.
+  std::vector<std::vector<Piece>> cut(static_cast<std::size_t>(columns));
+  for (std::int64_t c = 0; c < columns; c += side)
+    for (std::int64_t r = 0; r < rows; r += side) {
+      std::vector<Piece> square;
+      for (std::int64_t i = 0; i < side; ++i)
+        square.push_back(slice_flat(x, (r + i) * columns + c, lanes));
+      square = transpose_square(x.dtype, std::move(square));
+      for (std::int64_t i = 0; i < side; ++i)
+        cut[static_cast<std::size_t>(c + i)].push_back(square[static_cast<std::size_t>(i)]);
+    }
+  const RowLayout& row = layout(rows);
+  std::size_t k = 0;
+  for (const std::vector<Piece>& line : cut) {
+    std::size_t used = 0;
+    for (unsigned n : row.lanes) {
+      const std::size_t count = n / lanes;
+      out->pieces[k++] = join(x.dtype, std::span(line).subspan(used, count));
+      used += count;
+    }
+  }
+  return true;
+}
+
 Tile Emitter::emit_transpose(Tile& x, const Dims& permutation) {
   if (x.is_scalar()) return x;
+  Tile matrix;
+  if (permutation == Dims{1, 0} && transpose_matrix(x, &matrix)) return matrix;
   Dims shape;
   for (std::int64_t p : permutation) shape.push_back(x.dims[p]);
   const Dims from = row_major_strides(x.dims), to = row_major_strides(shape);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/MDBuilder.h"
 #include "xylem/base/error.h"
 #include "xylem/ir/ops/all.h"
@@ -94,6 +95,7 @@ llvm::Function* Emitter::run(const std::string& symbol) {
   scopes_.emplace_back();
   load_arguments();
   emit_grid();
+  if (streams_) b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   b.CreateRet(b.getInt32(0));
   sink_splats(*fn_);
   return fn_;

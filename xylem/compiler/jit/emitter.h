@@ -164,11 +164,14 @@ class Emitter {
   struct Walk {
     Value* pointer;
     std::int64_t displacement;
-    Dims strides;  // of each tile dimension, in elements
+    Dims strides;                 // of each tile dimension, in elements
+    std::uint64_t alignment = 1;  // of the first element, in bytes
   };
   Walk walk(const ir::Op& op, Env& env, std::size_t first_index);
   Piece load_contiguous(const Ref& ref, Value* p, unsigned lanes, Value* mask);
-  void store_contiguous(const Ref& ref, Value* p, Piece& value, unsigned lanes, Value* mask);
+  // `stream` (0: no) is the alignment of an address whose store may bypass the caches.
+  void store_contiguous(const Ref& ref, Value* p, Piece& value, unsigned lanes, Value* mask,
+                        std::uint64_t stream = 0);
   Piece load_strided(const Ref& ref, Value* p, std::int64_t stride, unsigned lanes, Value* mask,
                      bool by_lanes);
   void store_strided(const Ref& ref, Value* p, std::int64_t stride, Piece& value, unsigned lanes,
@@ -183,6 +186,9 @@ class Emitter {
   template <class I>
   I* tag(I* access, const Ref& ref);
   bool only_spread(const ir::Graph& g, const ir::Op& op) const;
+  // The largest power of two, at most 64, that divides the address.
+  std::uint64_t alignment(const Linear& elements, std::int64_t bytes) const;
+  std::int64_t multiple_of(Value* v) const;
 
   // emit_structure.cc
   Tile emit_constant(const HostArray& value);
@@ -190,6 +196,8 @@ class Emitter {
   Tile emit_broadcast(const ir::Op& op, Tile& x, const Dims& shape);
   Tile emit_reshape(Tile& x, const Dims& shape);
   Tile emit_transpose(Tile& x, const Dims& permutation);
+  std::vector<Piece> transpose_square(DType t, std::vector<Piece> rows);
+  bool transpose_matrix(Tile& x, Tile* out);
   Tile emit_slice(const ir::Op& op, Tile& x);
   Tile emit_reverse(const ir::Op& op, Tile& x);
   Tile emit_concatenate(const ir::Op& op, std::span<Tile* const> in);
@@ -231,7 +239,7 @@ class Emitter {
   std::vector<llvm::MDNode*> scope_tags_;      // per parameter: alias.scope list
   std::vector<llvm::MDNode*> noalias_tags_;    // per parameter: scopes of all others
   std::unordered_map<Value*, Loop*> loop_of_;  // counting variables of open loops
-  int depth_ = 0;
+  bool streams_ = false;                       // stores past the caches must be fenced at the end
 };
 
 }  // namespace xylem::jit

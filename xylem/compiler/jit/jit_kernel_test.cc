@@ -175,11 +175,48 @@ TEST(JitKernel, TilesOfEveryWalk) {
   }
 }
 
+// Matrices are transposed in registers by squares of the vector's width and less.
+TEST(JitKernel, Transposes) {
+  for (DType t : {DType::kF32, DType::kF64, DType::kU8, DType::kBF16, DType::kC64, DType::kBool}) {
+    for (auto [m, n] : {std::pair{16, 16}, {32, 16}, {8, 32}, {4, 4}, {12, 20}, {16, 5}}) {
+      KernelBuilder k("transpose");
+      const KernelValue i = k.parallel(2);
+      const KernelValue x = k.read(t, {64, 64});
+      const KernelValue y = k.write(t, {128, 64}), z = k.write(t, {128, 64});
+      const KernelValue zero = k.index(0);
+      // By the load, by the op, by the store.
+      const KernelValue at = k.mul(i, 64);
+      k.store(y, k.load(x, {i, zero}, {1, 0}, {m, n}), {at, zero}, {0, 1});
+      const KernelValue v = k.load(x, {zero, i}, {0, 1}, {m, n});
+      k.store(y, k.one(ops::kTranspose, {v}, {{"permutation", Dims{1, 0}}}), {at, k.index(32)},
+              {0, 1});
+      k.store(z, v, {at, zero}, {1, 0});
+      check(k.finish(),
+            {numbers(t, {64, 64}), HostArray::zeros(t, {128, 64}), HostArray::zeros(t, {128, 64})});
+    }
+  }
+}
+
+TEST(JitKernel, StreamingStores) {
+  for (DType t : {DType::kF32, DType::kBF16, DType::kI8}) {
+    KernelBuilder k("stream");
+    const KernelValue i = k.parallel(3);
+    const KernelValue x = k.read(t, {3, 70}), y = k.write(t, {3, 128}), z = k.write(t, {3, 70});
+    k.for_(k.index(0), k.index(64), 32, {}, [&](KernelValue j, std::span<const KernelValue>) {
+      const KernelValue v = k.load(x, {i, j}, {1}, {32});
+      k.store(y, v, {i, j}, {1}, {}, true);
+      k.store(z, v, {i, k.add(j, 1)}, {1}, {}, true);  // not aligned
+      return Values{};
+    });
+    check(k.finish(),
+          {numbers(t, {3, 70}), HostArray::zeros(t, {3, 128}), HostArray::zeros(t, {3, 70})});
+  }
+}
+
 TEST(JitKernel, GatherScatter) {
   for (DType t : {DType::kF32, DType::kI8, DType::kF64, DType::kC64, DType::kF16, DType::kBool}) {
     KernelBuilder k("gather");
     const KernelValue i = k.parallel(1);
-    (void)i;
     const KernelValue x = k.read(t, {5, 20}), at = k.read(DType::kI32, {32});
     const KernelValue y = k.read_write(t, {100});
     const KernelValue offsets = k.load(at, {k.index(0)}, {0}, {32});
@@ -188,6 +225,14 @@ TEST(JitKernel, GatherScatter) {
     const KernelValue all = k.gather(x, offsets);
     const KernelValue some = k.gather(x, offsets, mask);
     k.scatter(y, all, offsets);
+    // A strided walk spelled with offsets.
+    const KernelValue lane =
+        k.one(ops::kIota, std::span<const KernelValue>(),
+              {{"iota_dimension", 0}, {"shape", Dims{32}}, {"result_dtype", DType::kI64}});
+    const KernelValue three = k.broadcast(k.index(3), {32});
+    const KernelValue walk =
+        k.one(ops::kAdd, {k.broadcast(k.add(i, 4), {32}), k.one(ops::kMultiply, {lane, three})});
+    k.store(y, k.gather(x, walk), {k.index(60)}, {0});
     k.scatter(y, some, k.one(ops::kConvert, {offsets}, {{"result_dtype", DType::kI64}}), mask);
     const Kernel kernel = k.finish();
     HostArray indices(DType::kI32, {32});

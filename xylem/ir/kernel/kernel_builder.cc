@@ -340,16 +340,17 @@ KernelValue KernelBuilder::load_scalar(KernelValue ref, List at) {
 }
 
 void KernelBuilder::store(KernelValue ref, KernelValue value, std::span<const KernelValue> at,
-                          const Dims& dims, KernelValue mask) {
+                          const Dims& dims, KernelValue mask, bool streaming) {
   Values operands = {ref, value};
   Attrs attrs;
   add_walk(operands, attrs, at, dims, mask);
+  if (streaming) attrs.set("streaming", Attr());
   op(ops::kKernelStore, operands, std::move(attrs));
 }
 
 void KernelBuilder::store(KernelValue ref, KernelValue value, List at, const Dims& dims,
-                          KernelValue mask) {
-  store(ref, value, as_span(at), dims, mask);
+                          KernelValue mask, bool streaming) {
+  store(ref, value, as_span(at), dims, mask, streaming);
 }
 
 KernelValue KernelBuilder::gather(KernelValue ref, KernelValue offsets, KernelValue mask) {

@@ -97,8 +97,11 @@ class KernelBuilder {
   Value load(Value ref, List at, const Dims& dims, const Dims& shape, Value mask = {});
   Value load_scalar(Value ref, std::span<const Value> at);
   Value load_scalar(Value ref, List at);
-  void store(Value ref, Value value, std::span<const Value> at, const Dims& dims, Value mask = {});
-  void store(Value ref, Value value, List at, const Dims& dims, Value mask = {});
+  // `streaming` hints that the tile is not read again soon.
+  void store(Value ref, Value value, std::span<const Value> at, const Dims& dims, Value mask = {},
+             bool streaming = false);
+  void store(Value ref, Value value, List at, const Dims& dims, Value mask = {},
+             bool streaming = false);
   // Flat row-major element offsets.
   Value gather(Value ref, Value offsets, Value mask = {});
   void scatter(Value ref, Value value, Value offsets, Value mask = {});

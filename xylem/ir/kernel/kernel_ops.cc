@@ -290,6 +290,8 @@ std::vector<HostArray> for_eval(const EvalCall& call) {
 const AttrDef kDimsAttr{"dims", AttrKind::kDims};
 const AttrDef kShapeAttr{"shape", AttrKind::kDims};
 const AttrDef kMaskedAttr{"masked", AttrKind::kUnit, false};
+// A hint: the stored tile is not read again soon and may bypass the caches.
+const AttrDef kStreamingAttr{"streaming", AttrKind::kUnit, false};
 
 }  // namespace
 
@@ -309,7 +311,7 @@ const OpDef kKernelStore{.name = "kernel.store",
                          .traits = kEffect | kKernelOnly,
                          .min_operands = 2,
                          .max_operands = -1,
-                         .attrs = {kDimsAttr, kMaskedAttr},
+                         .attrs = {kDimsAttr, kMaskedAttr, kStreamingAttr},
                          .shape = store_shape,
                          .eval = store_eval,
                          .labels =
