@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <exception>
 #include <string_view>
@@ -31,6 +32,7 @@ std::optional<std::int64_t> parse_step(std::string_view name) {
 struct CheckpointManager::Pending {
   std::thread thread;
   std::exception_ptr error;
+  std::atomic<bool> done{false};
 };
 
 CheckpointManager::CheckpointManager(std::string directory, const ManagerOptions& options,
@@ -68,6 +70,7 @@ void CheckpointManager::save(std::int64_t step, StepContents contents) {
     } catch (...) {
       p->error = std::current_exception();
     }
+    p->done.store(true, std::memory_order_release);
   });
 }
 
@@ -76,6 +79,10 @@ void CheckpointManager::wait() {
   pending_->thread.join();
   const std::unique_ptr<Pending> done = std::move(pending_);
   if (done->error) std::rethrow_exception(done->error);
+}
+
+void CheckpointManager::poll() {
+  if (pending_ && pending_->done.load(std::memory_order_acquire)) wait();
 }
 
 void CheckpointManager::write_step(std::int64_t step, const StepContents& contents) {

@@ -37,6 +37,8 @@ class CheckpointManager {
   void save(std::int64_t step, StepContents contents);
   // Waits for a save in progress and throws its error.
   void wait();
+  // Throws the error of a save that has ended meanwhile; never waits.
+  void poll();
 
   // Complete steps, ascending.
   std::vector<std::int64_t> steps() const;

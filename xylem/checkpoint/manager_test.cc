@@ -105,6 +105,10 @@ TEST_F(ManagerTest, AsyncFailuresReachTheNextCall) {
   m.save(1, contents_of(1));
   EXPECT_NE(error_of([&] { m.wait(); }).find("step 1"), std::string::npos);
   EXPECT_EQ(error_of([&] { m.wait(); }), "none");
+  m.save(2, contents_of(2));
+  std::string polled = "none";
+  while (polled == "none") polled = error_of([&] { m.poll(); });
+  EXPECT_NE(polled.find("step 2"), std::string::npos);
 }
 
 TEST_F(ManagerTest, DamageIsNamed) {

@@ -84,7 +84,8 @@ void WindowBatches::set_state(std::string_view json) {
   if (s.value("shuffle", nlohmann::json()) != options_.shuffle)
     refuse("the same enable_data_shuffling", s.value("shuffle", nlohmann::json()).dump());
   const std::int64_t position = number("position");
-  if (position < 0) refuse("a position of 0 or more", fmt::format("{}", position));
+  if (position < 0 || position > std::int64_t{1} << 60)
+    refuse("a position from 0 to 2^60", fmt::format("{}", position));
   position_ = position;
 }
 

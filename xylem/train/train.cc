@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "xylem/base/bytes.h"
 #include "xylem/base/error.h"
@@ -97,6 +98,7 @@ class Training {
     restore();
     write_file_atomic(folder_.config(), to_yaml(config_));
     log_.emplace(folder_.metrics(), next_step_);
+    metrics_ = read_metrics(folder_.metrics());
   }
 
   TrainStatus run() {
@@ -114,6 +116,7 @@ class Training {
     while (next_step_ < config_.steps && !stopped && !reached) {
       enqueue_step();
       stopped = stop_requested();
+      manager_.poll();
       const bool last = next_step_ == config_.steps;
       const bool evaluates =
           last || (config_.eval_interval > 0 && next_step_ % config_.eval_interval == 0);
@@ -190,6 +193,7 @@ class Training {
       m.eval_loss = last_eval_ = evaluate();
     }
     log_->write(m);
+    metrics_.push_back(m);
     if (bad) fail(m);
     progress_.step(m);
     if (m.eval_loss)
@@ -314,9 +318,8 @@ class Training {
   }
 
   void write_report(const std::string& status, bool sample) {
-    const std::vector<StepMetrics> metrics = read_metrics(folder_.metrics());
     ReportInput in{.config = config_,
-                   .metrics = metrics,
+                   .metrics = metrics_,
                    .parameters = count_parameters(state_.params),
                    .status = status,
                    .prompt = config_.prompt,
@@ -329,7 +332,7 @@ class Training {
       }
       in.sample = make_sample(in.prompt);
     }
-    write_file_atomic(folder_.loss_svg(), loss_svg(metrics, config_.run_name));
+    write_file_atomic(folder_.loss_svg(), loss_svg(metrics_, config_.run_name));
     write_file_atomic(folder_.report(), report_html(in));
   }
 
@@ -355,6 +358,7 @@ class Training {
   decltype(jit(window_losses)) evaluate_;
   internal::Progress progress_;
   std::optional<MetricsLog> log_;
+  std::vector<StepMetrics> metrics_;  // what log_ holds
 
   TrainState state_;
   std::int64_t next_step_ = 0;  // also the number of steps begun

@@ -1,0 +1,118 @@
+#include "xylem/train/train.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "xylem/base/error.h"
+#include "xylem/base/file.h"
+#include "xylem/base/signal.h"
+#include "xylem/checkpoint/manager.h"
+#include "xylem/core/transforms.h"
+#include "xylem/train/dataset.h"
+#include "xylem/train/loss.h"
+#include "xylem/train/metrics.h"
+
+namespace xylem::train {
+namespace {
+
+class TrainTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = make_temporary_directory("train-test");
+    std::string text;
+    for (int i = 0; i < 1200; ++i) text += "abcdefgh \n"[i * 7 % 10];
+    write_file(at("text"), text);
+    config_.run_name = "r";
+    config_.base_output_directory = dir_;
+    config_.dataset_path = at("text");
+    config_.max_target_length = 8;
+    config_.per_device_batch_size = 4;
+    config_.base_emb_dim = 8;
+    config_.base_num_decoder_layers = 1;
+    config_.base_num_query_heads = 2;
+    config_.head_dim = 4;
+    config_.base_mlp_dim = 16;
+    config_.steps = 40;
+    config_.learning_rate = 1e-2;
+    config_.max_predict_length = 4;
+    config_.peak_flops = 1e9;
+    out_ = std::fopen(at("out").c_str(), "w");
+  }
+  void TearDown() override {
+    clear_stop_request();
+    std::fclose(out_);
+    remove_tree(dir_);
+  }
+  std::string at(std::string_view name) const { return join_path(dir_, name); }
+  train::Run run() const { return {config_, {at("r")}}; }
+  TrainStatus go() const { return train(run(), {.out = out_}); }
+
+  std::string dir_;
+  Config config_;
+  std::FILE* out_ = nullptr;
+};
+
+TEST_F(TrainTest, LearnsAndLeavesAModelThatLoads) {
+  EXPECT_EQ(go(), TrainStatus::kFinished);
+  const auto metrics = read_metrics(run().folder.metrics());
+  ASSERT_EQ(metrics.size(), 40u);
+  EXPECT_LT(metrics.back().loss, metrics.front().loss - 0.3);
+  ASSERT_TRUE(metrics.back().eval_loss);
+
+  const TrainedModel trained = load_run(run().folder.path);
+  EXPECT_EQ(trained.step, 40);
+  // The recorded validation loss is the mean over all windows of the text's end.
+  const Dataset dataset = Dataset::load(config_);
+  double total = 0;
+  for (std::int64_t i = 0; i < dataset.validation.size(); ++i)
+    total += next_token_loss(trained.model, Array(dataset.validation.range(i, 1))).item<double>();
+  EXPECT_NEAR(total / static_cast<double>(dataset.validation.size()), *metrics.back().eval_loss,
+              1e-5);
+}
+
+TEST_F(TrainTest, ARequestToStopSavesAfterTheStepInProgress) {
+  request_stop();
+  EXPECT_EQ(go(), TrainStatus::kStopped);
+  EXPECT_EQ(read_metrics(run().folder.metrics()).size(), 1u);
+  EXPECT_EQ(load_run(run().folder.path).step, 1);
+  clear_stop_request();
+  EXPECT_EQ(go(), TrainStatus::kFinished);
+  EXPECT_EQ(read_metrics(run().folder.metrics()).size(), 40u);
+}
+
+TEST_F(TrainTest, StoppingWithoutCheckpointsIsAnError) {
+  config_.enable_checkpointing = false;
+  request_stop();
+  EXPECT_THROW(go(), EnvironmentError);
+}
+
+TEST_F(TrainTest, TheFolderIsLockedAgainstASecondTrainer) {
+  make_directories(run().folder.path);
+  const RunLock lock(run().folder);
+  EXPECT_THROW(go(), EnvironmentError);
+}
+
+TEST_F(TrainTest, TheAbstractModelHasTheShapesOfTheRealOne) {
+  const models::Gpt real = initial_model(config_), abstract = abstract_model(config_);
+  std::vector<std::string> a, b;
+  tree::visit<Array>(real, [&](const std::string& path, const Array& x) {
+    if (x.defined()) a.push_back(path + " " + x.type_string());
+  });
+  tree::visit<Array>(abstract, [&](const std::string& path, const Array& x) {
+    if (x.defined()) b.push_back(path + " " + x.type_string());
+  });
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(a[0], "embed.embedding f32[256,8]");
+}
+
+TEST_F(TrainTest, WindowLossesAverageToTheLossOfTheBatch) {
+  const models::Gpt model = initial_model(config_);
+  const Array tokens(Dataset::load(config_).training.range(0, 4));
+  double mean = 0;
+  for (const float l : window_losses(model, tokens).to_vector<float>()) mean += l / 4;
+  EXPECT_NEAR(mean, next_token_loss(model, tokens).item<double>(), 1e-5);
+}
+
+}  // namespace
+}  // namespace xylem::train
