@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <unordered_set>
 #include <utility>
 
 #include "llvm/IR/IntrinsicsX86.h"
@@ -17,15 +19,44 @@ namespace xylem::jit {
 namespace ops = ir::ops;
 
 llvm::Function* emit_kernel(llvm::Module& module, const ir::Kernel& kernel,
-                            const std::string& symbol, const Target& target) {
-  return Emitter(module, kernel, target).run(symbol);
+                            const std::string& symbol, const std::string& name,
+                            const Target& target, const DebugLines& debug) {
+  return Emitter(module, kernel, target, debug).run(symbol, name);
 }
 
-Emitter::Emitter(llvm::Module& module, const ir::Kernel& kernel, const Target& target)
+bool can_emit(const ir::OpDef& def) {
+  static const auto* others = new std::unordered_set<const ir::OpDef*>{&ops::kConstant,
+                                                                       &ops::kIota,
+                                                                       &ops::kOptimizationBarrier,
+                                                                       &ops::kBroadcastInDim,
+                                                                       &ops::kReshape,
+                                                                       &ops::kTranspose,
+                                                                       &ops::kSlice,
+                                                                       &ops::kReverse,
+                                                                       &ops::kConcatenate,
+                                                                       &ops::kPad,
+                                                                       &ops::kBitcastConvert,
+                                                                       &ops::kDotGeneral,
+                                                                       &ops::kReduce,
+                                                                       &ops::kIf,
+                                                                       &ops::kCase,
+                                                                       &ops::kWhile,
+                                                                       &ops::kKernelLoad,
+                                                                       &ops::kKernelStore,
+                                                                       &ops::kKernelGather,
+                                                                       &ops::kKernelScatter,
+                                                                       &ops::kKernelPrefetch,
+                                                                       &ops::kKernelFor};
+  return piece_rule(def).fn || others->contains(&def);
+}
+
+Emitter::Emitter(llvm::Module& module, const ir::Kernel& kernel, const Target& target,
+                 const DebugLines& debug)
     : module_(module),
       context_(module.getContext()),
       kernel_(kernel),
       target_(target),
+      debug_(debug),
       b(module.getContext()),
       ops_(b, target) {}
 
@@ -76,12 +107,42 @@ void Emitter::choose_lanes() {
   full_lanes_ = static_cast<unsigned>(target_.vector_bytes / bytes);
 }
 
-llvm::Function* Emitter::run(const std::string& symbol) {
+// The lines that the native text gives to ops: one each, and around regions "graph(…", "return",
+// "}" and, behind all of an op's regions, "]".
+void Emitter::number_lines(const ir::Graph& g, unsigned* line) {
+  ++*line;
+  for (const ir::Op& op : g.ops) {
+    line_of_[&op] = (*line)++;
+    for (const ir::GraphPtr& region : op.regions) number_lines(*region, line);
+    if (!op.regions.empty()) ++*line;
+  }
+  *line += 2;
+}
+
+void Emitter::start_debug_lines(const std::string& name) {
+  if (!debug_.file) return;
+  llvm::DIBuilder& d = *debug_.builder;
+  auto* type = d.createSubroutineType(d.getOrCreateTypeArray({}));
+  auto* program =
+      d.createFunction(debug_.file, name, fn_->getName(), debug_.file, debug_.first, type,
+                       debug_.first, llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition);
+  fn_->setSubprogram(program);
+  b.SetCurrentDebugLocation(llvm::DILocation::get(context_, debug_.first, 1, program));
+  unsigned line = debug_.first;
+  number_lines(*kernel_.body, &line);
+}
+
+llvm::Function* Emitter::run(const std::string& symbol, const std::string& name) {
   choose_lanes();
   auto* ptr = b.getPtrTy();
   auto* type =
       llvm::FunctionType::get(b.getInt32Ty(), {ptr, ptr, b.getInt64Ty(), b.getInt64Ty()}, false);
-  fn_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module_);
+  // The name is for people, the alias for the linker: names may repeat.
+  std::string readable = "xylem_";
+  for (char c : name.substr(0, 100))
+    readable += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  fn_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, readable, module_);
+  llvm::GlobalAlias::create(type, 0, llvm::GlobalValue::ExternalLinkage, symbol, fn_, &module_);
   fn_->addFnAttr(llvm::Attribute::NoUnwind);
   fn_->addFnAttr("target-cpu", target_.cpu);
   fn_->addFnAttr("target-features", target_.features);
@@ -92,6 +153,7 @@ llvm::Function* Emitter::run(const std::string& symbol) {
     fn_->addParamAttr(i, llvm::Attribute::ReadOnly);
   }
   b.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", fn_));
+  start_debug_lines(name);
   scopes_.emplace_back();
   load_arguments();
   emit_grid();
@@ -237,7 +299,12 @@ std::vector<EnvValue> Emitter::emit_graph(const ir::Graph& g, std::vector<EnvVal
   Env env(g.values.size());
   for (std::size_t i = 0; i < args.size(); ++i)
     env[static_cast<std::size_t>(g.params[i])] = std::move(args[i]);
-  for (const ir::Op& op : g.ops) emit_op(g, op, env);
+  for (const ir::Op& op : g.ops) {
+    if (debug_.file)
+      b.SetCurrentDebugLocation(
+          llvm::DILocation::get(context_, line_of_[&op], 1, fn_->getSubprogram()));
+    emit_op(g, op, env);
+  }
   std::vector<EnvValue> out;
   for (ir::ValueId v : g.results) out.push_back(env[static_cast<std::size_t>(v)]);
   return out;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "llvm/IR/DIBuilder.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "xylem/compiler/jit/piece_ops.h"
@@ -17,9 +18,21 @@
 
 namespace xylem::jit {
 
-// One emitted function per kernel, with the signature of xylem_kernel_fn.
+// Lines of a text file in which each op of a kernel stands on a line of its own.
+struct DebugLines {
+  llvm::DIFile* file = nullptr;  // null: no lines
+  llvm::DIBuilder* builder = nullptr;
+  unsigned first = 1;  // line of the body's first line
+};
+
+// One function per kernel, with the signature of xylem_kernel_fn, called `symbol` for the linker
+// and `name` for debuggers.
 llvm::Function* emit_kernel(llvm::Module& module, const ir::Kernel& kernel,
-                            const std::string& symbol, const Target& target);
+                            const std::string& symbol, const std::string& name,
+                            const Target& target, const DebugLines& debug = {});
+
+// Whether ops of this kind can be emitted at all.
+bool can_emit(const ir::OpDef& def);
 
 // Moves repeated scalars, and the loads of such scalars, to their first use. No scheduler runs
 // after us, and a product's inner loop has no registers for all of them at once.
@@ -77,8 +90,9 @@ using Env = std::vector<EnvValue>;
 
 class Emitter {
  public:
-  Emitter(llvm::Module& module, const ir::Kernel& kernel, const Target& target);
-  llvm::Function* run(const std::string& symbol);
+  Emitter(llvm::Module& module, const ir::Kernel& kernel, const Target& target,
+          const DebugLines& debug);
+  llvm::Function* run(const std::string& symbol, const std::string& name);
 
  private:
   // emitter.cc: the function around the body, grid loops, ops.
@@ -89,6 +103,8 @@ class Emitter {
   void emit_body(const std::vector<Tile>& indices);
   std::vector<EnvValue> emit_graph(const ir::Graph& g, std::vector<EnvValue> args);
   void emit_op(const ir::Graph& g, const ir::Op& op, Env& env);
+  void start_debug_lines(const std::string& name);
+  void number_lines(const ir::Graph& g, unsigned* line);
   void emit_pure(const ir::Graph& g, const ir::Op& op, Env& env);
   bool emit_linear(const ir::Op& op, Env& env);
   Tile emit_pointwise(const ir::Op& op, std::span<Tile* const> in, DType to);
@@ -228,6 +244,8 @@ class Emitter {
   llvm::LLVMContext& context_;
   const ir::Kernel& kernel_;
   const Target& target_;
+  DebugLines debug_;
+  std::unordered_map<const ir::Op*, unsigned> line_of_;
   llvm::IRBuilder<> b;
   PieceOps ops_;
   llvm::Function* fn_ = nullptr;

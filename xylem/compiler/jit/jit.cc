@@ -68,6 +68,49 @@ void write_file(const std::string& path, const void* data, std::size_t size) {
   out.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
 }
 
+std::unique_ptr<Object> compile(const std::vector<ir::Kernel>& kernels, bool best, bool debug,
+                                const std::string& dump) {
+  llvm::LLVMContext context;
+  llvm::Module code("xylem", context);
+  prepare_module(code);
+  llvm::DIBuilder di(code);
+  DebugLines lines;
+  if (debug) {
+    const std::size_t slash = dump.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : dump.substr(0, slash);
+    const std::string file = slash == std::string::npos ? dump : dump.substr(slash + 1);
+    code.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+    code.addModuleFlag(llvm::Module::Warning, "Dwarf Version", 4);
+    lines.file = di.createFile(file + ".kernel", folder);
+    lines.builder = &di;
+    di.createCompileUnit(llvm::dwarf::DW_LANG_C, lines.file, "xylem", true, "", 0, "",
+                         llvm::DICompileUnit::LineTablesOnly);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    if (debug || !dump.empty()) {
+      const std::string kernel = kernels[i].to_string();
+      const std::size_t body = kernel.find("\nbody\n") + 6;
+      lines.first = 1 + static_cast<unsigned>(
+                            std::count(text.begin(), text.end(), '\n') +
+                            std::count(kernel.begin(),
+                                       kernel.begin() + static_cast<std::ptrdiff_t>(body), '\n'));
+      text += kernel;
+    }
+    emit_kernel(code, kernels[i], fmt::format("k{}", i), kernels[i].name, host_target(), lines);
+  }
+  if (debug) di.finalize();
+  if (!dump.empty()) {
+    write_file(dump + ".kernel", text.data(), text.size());
+    const std::string ll = module_text(code);
+    write_file(dump + ".ll", ll.data(), ll.size());
+  }
+  verify_module(code);
+  std::unique_ptr<Object> object = generate_code(code, best);
+  if (!dump.empty()) write_file(dump + ".o", object->bytes().data(), object->bytes().size());
+  return object;
+}
+
 // perf finds the names of generated code in a file of this name, when XYLEM_PERF_MAP is set.
 void write_perf_map(const xylem_jit_module& m, const char* const* names) {
   static std::mutex mutex;
@@ -102,29 +145,16 @@ int32_t xylem_jit_compile(const char* const* kernels, const size_t* kernel_sizes
   return jit::guarded(error, error_size, [&] {
     const bool best = options && options->tier == XYLEM_JIT_TIER_BEST;
     const std::string dump = jit::dump_prefix(options);
+    const bool debug = options && options->debug_lines;
+    std::vector<xylem::ir::Kernel> decoded;
+    for (size_t i = 0; i < count; ++i) {
+      decoded.push_back(xylem::ir::decode_kernel(std::string_view(kernels[i], kernel_sizes[i])));
+      if (names && names[i]) decoded.back().name = names[i];
+    }
     auto out = std::make_unique<xylem_jit_module>();
     out->count = count;
-    {
-      llvm::LLVMContext context;
-      llvm::Module code("xylem", context);
-      jit::prepare_module(code);
-      for (size_t i = 0; i < count; ++i) {
-        const xylem::ir::Kernel kernel =
-            xylem::ir::decode_kernel(std::string_view(kernels[i], kernel_sizes[i]));
-        jit::emit_kernel(code, kernel, fmt::format("k{}", i), jit::host_target());
-      }
-      if (!dump.empty()) {
-        const std::string text = jit::module_text(code);
-        jit::write_file(dump + ".ll", text.data(), text.size());
-      }
-      jit::verify_module(code);
-      out->object = jit::generate_code(code, best);
-    }
-    if (!dump.empty()) {
-      const auto bytes = out->object->bytes();
-      jit::write_file(dump + ".o", bytes.data(), bytes.size());
-    }
-    out->code = jit::load_code(*out->object, count, options && options->debug_lines);
+    out->object = jit::compile(decoded, best, debug, dump);
+    out->code = jit::load_code(*out->object, count, debug);
     if (std::getenv("XYLEM_PERF_MAP")) jit::write_perf_map(*out, names);
     *module = out.release();
   });
@@ -158,6 +188,11 @@ void xylem_jit_release(xylem_jit_module* module) { delete module; }
 const char* xylem_jit_target(void) {
   static const auto* text = new std::string(jit::target_description());
   return text->c_str();
+}
+
+int32_t xylem_jit_has_op(const char* name) {
+  const xylem::ir::OpDef* def = name ? xylem::ir::find_op(name) : nullptr;
+  return def && jit::can_emit(*def) ? 1 : 0;
 }
 
 int32_t xylem_jit_vector_bytes(void) { return jit::host_target().vector_bytes; }

@@ -27,8 +27,8 @@ enum {
 
 typedef struct {
   int32_t tier;
-  int32_t debug_lines;      // 1: line tables
-  const char* dump_prefix;  // null, or a path prefix: writes PREFIX.ll and PREFIX.o
+  int32_t debug_lines;      // 1: registered with gdb; lines are those of the dumped PREFIX.kernel
+  const char* dump_prefix;  // null, or a path prefix: writes PREFIX.kernel, PREFIX.ll and PREFIX.o
 } xylem_jit_options;
 
 // Compiles kernels given in canonical bytes (ir::encode_kernel) into one module.
@@ -54,6 +54,9 @@ void xylem_jit_release(xylem_jit_module* module);
 
 // Names LLVM's version, the processor and the features in use: part of every cache key.
 const char* xylem_jit_target(void);
+
+// 1 if the code generator has a rule for the op of this name ("stablehlo.add"), else 0.
+int32_t xylem_jit_has_op(const char* name);
 
 // Bytes of the native vector register (64 with AVX-512, 32 with AVX2, 16 otherwise).
 int32_t xylem_jit_vector_bytes(void);

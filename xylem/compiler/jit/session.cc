@@ -53,7 +53,7 @@ namespace {
 void on_fatal_error(void*, const char* message, bool) { fail("fatal error of LLVM", message); }
 
 // Once per process, before any code is generated: measured to be what pays for explicit vector
-// code (see xylem/compiler/README.md).
+// code (see README.md).
 void initialise_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
