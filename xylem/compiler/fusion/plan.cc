@@ -359,7 +359,7 @@ class Planner {
   Fit fits(const Op& op, int gi) {
     const Group& group = plan_.groups[static_cast<std::size_t>(gi)];
     Fit fit;
-    if (group.special) return fit;
+    if (group.special || group.closed) return fit;
     const bool reduction = is_reduction(op);
     const Dims& shape = g_.type(iterated(op)).dims();
     const std::int64_t n = num_elements(shape);
@@ -473,7 +473,7 @@ class Planner {
       for (int h : from) cycle = cycle || (h != g && depends(h, g));
       if (cycle) continue;
       const Group& group = plan_.groups[static_cast<std::size_t>(g)];
-      if (group.special || group.inputs.size() + reads.size() > kMaxInputs) continue;
+      if (group.special || group.closed || group.inputs.size() + reads.size() > kMaxInputs) continue;
       const Fit fit = fits(op, g);
       if (fit.ok) legal.emplace_back(g, fit);
     }
@@ -503,6 +503,7 @@ class Planner {
       group.outer = 1;
       for (const Part& p : group.space)
         if (!p.reduced) group.outer *= p.size;
+      group.closed = !has_reduced(group.space);
     }
     const auto oi = static_cast<std::size_t>(i);
     group.ops.push_back(i);

@@ -27,6 +27,7 @@ struct Part {
 // Ops that one kernel computes in one pass over one iteration space, or one special op.
 struct Group {
   bool special = false;
+  bool closed = false;      // takes no more ops: a reduction over nothing, whose rows are its elements
   std::vector<int> ops;     // in graph order
   std::vector<Part> space;  // kept and reduced dimensions, sizes > 1, neighbours of a kind merged
   std::int64_t total = 1;   // elements of the space

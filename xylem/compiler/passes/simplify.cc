@@ -6,6 +6,7 @@
 #include "xylem/base/error.h"
 #include "xylem/compiler/passes/passes.h"
 #include "xylem/compiler/passes/rewriter.h"
+#include "xylem/compiler/reducer.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
 
@@ -350,10 +351,22 @@ class Simplifier {
         init = b_.one(o::kConvert, {init}, Attrs{{"result_dtype", Attr(result.dtype())}});
       return broadcast(init, result.dims(), {});
     }
+    if (op.def == &o::kReduce && in.size() == 2 && op.results.size() == 1)
+      return trivial_reduce(op, in, result);
     if (op.def == &o::kDotGeneral && (type(in[0]).size() == 0 || type(in[1]).size() == 0))
       return b_.splat(result.dtype(), result.dims(), 0);
     if (op.def == &o::kScatter && in.size() >= 3 && type(in[2]).size() == 0) return in[0];
     return kNoValue;
+  }
+
+  // reduce over dimensions of size 1 by one op -> op(init, x).
+  ValueId trivial_reduce(const Op& op, const ValueIds& in, const Type& result) {
+    for (std::int64_t d : op.attrs.dims("dimensions"))
+      if (type(in[0]).dims()[d] != 1) return kNoValue;
+    const ir::OpDef* combine = known_reducer(*op.regions[0]);
+    if (!combine || type(in[0]).dtype() != result.dtype()) return kNoValue;
+    const ValueId x = reshape(in[0], result.dims());
+    return b_.one(*combine, {broadcast(in[1], result.dims(), {}), x});
   }
 
   Rewriter rewriter_;

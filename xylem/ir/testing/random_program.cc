@@ -293,7 +293,10 @@ class Maker {
       r.param(Type::tensor(DType::kI32));
       r.param(Type::tensor(DType::kI32));
     }
-    const ValueId less = r.one(o::kCompare, {a, c}, Attrs{{"comparison_direction", Attr(EnumAttr("LT"))}});
+    // A total order: what another one makes of NaN depends on the algorithm.
+    Attrs order{{"comparison_direction", Attr(EnumAttr("LT"))}};
+    if (is_float(t.dtype())) order.set("compare_type", Attr(EnumAttr("TOTALORDER")));
+    const ValueId less = r.one(o::kCompare, {a, c}, order);
     std::vector<ValueId> in = {x};
     if (pair)
       in.push_back(b_.one(o::kIota, {}, Attrs{{"iota_dimension", Attr(axis)}, {"shape", Attr(t.dims())}, {"result_dtype", Attr(DType::kI32)}}));
