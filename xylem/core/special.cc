@@ -1,10 +1,13 @@
 #include "xylem/core/special.h"
 
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "xylem/base/error.h"
 #include "xylem/core/numpy.h"
 #include "xylem/core/numpy/ops.h"
+#include "xylem/core/transforms.h"
 #include "xylem/ir/ops/all.h"
 
 namespace xylem::special {
@@ -20,10 +23,29 @@ Array erfinv(const ArrayArg& x) { return unary(ops::kErfInv, x, true); }
 Array expit(const ArrayArg& x) { return unary(ops::kLogistic, x, true); }
 Array logit(const ArrayArg& x) { return log(divide(x, subtract(1.0, x))); }
 
+namespace {
+
+Array xlogy_value(const Array& x, const Array& y) {
+  Array zero = logical_and(equal(x, 0.0), logical_not(isnan(y)));
+  return where(zero, 0.0, multiply(x, log(where(zero, 1.0, y))));
+}
+
+}  // namespace
+
 Array xlogy(const ArrayArg& x, const ArrayArg& y) {
-  Array zero = equal(x, 0.0);
-  Array safe = where(zero, 1.0, y);
-  return where(zero, 0.0, multiply(x, log(safe)));
+  internal::CallSite site(x.where);
+  Array like = add(zeros_like(x), zeros_like(y));
+  WeakDType t = to_inexact(internal::weak_dtype(like));
+  auto operand = [&](const ArrayArg& a) {
+    return internal::broadcast(internal::with_dtype(a.array, t, x.where), like.shape(), x.where);
+  };
+  using Pair = std::tuple<Array, Array>;
+  auto rule = [](const Pair& primals, const Pair& tangents) {
+    const auto& [a, b] = primals;
+    return std::pair{xlogy_value(a, b), add(multiply(std::get<0>(tangents), log(b)),
+                                            multiply(std::get<1>(tangents), divide(a, b)))};
+  };
+  return custom_jvp(xlogy_value, rule)(operand(x), operand(y));
 }
 
 Array ndtr(const ArrayArg& x) {
@@ -31,10 +53,6 @@ Array ndtr(const ArrayArg& x) {
   Array z = abs(w);
   Array tail = where(greater(w, 0.0), subtract(2.0, erfc(z)), erfc(z));
   return multiply(0.5, where(less(z, std::sqrt(0.5)), add(1.0, erf(w)), tail));
-}
-
-Array ndtri(const ArrayArg& p) {
-  return multiply(std::sqrt(2.0), erfinv(subtract(multiply(2.0, p), 1.0)));
 }
 
 Array nextafter(const ArrayArg& x, const ArrayArg& y) {

@@ -12,9 +12,8 @@ Array erfinv(const ArrayArg& x);
 Array expit(const ArrayArg& x);
 Array logit(const ArrayArg& x);
 Array xlogy(const ArrayArg& x, const ArrayArg& y);  // 0 where x is 0
-// Normal distribution function and its inverse.
+// Normal distribution function.
 Array ndtr(const ArrayArg& x);
-Array ndtri(const ArrayArg& p);
 // The next float from x towards y (lax.nextafter).
 Array nextafter(const ArrayArg& x, const ArrayArg& y);
 

@@ -1,8 +1,11 @@
 #include <cmath>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #include "xylem/core/numpy.h"
 #include "xylem/core/numpy/ops.h"
+#include "xylem/core/transforms.h"
 #include "xylem/ir/ops/all.h"
 
 namespace xylem {
@@ -21,7 +24,6 @@ Array add(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kAdd, "add"
 Array subtract(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kSubtract, "subtract", x, y); }
 Array multiply(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kMultiply, "multiply", x, y); }
 Array divide(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kDivide, "divide", x, y, true); }
-Array fmod(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kRemainder, "fmod", x, y); }
 Array power(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kPower, "power", x, y); }
 Array maximum(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kMaximum, "maximum", x, y); }
 Array minimum(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kMinimum, "minimum", x, y); }
@@ -174,7 +176,7 @@ Array floor_divide(const ArrayArg& x, const ArrayArg& y) {
     Array fix = logical_and(at(not_equal(at(r, w), 0.0), w),
                             not_equal(at(less(at(r, w), 0.0), w), less(y, 0.0)));
     q = select(fix, subtract(at(q, w), 1.0), q, w);
-    return round(at(q, w));
+    return where(at(equal(y, 0.0), w), divide(x, y), round(at(q, w)));
   }
   Array q = binary(ops::kDivide, "floor_divide", x, y);
   Array fix = logical_and(at(not_equal(at(sign(at(binary(ops::kRemainder, "floor_divide", x, y), w)), w), 0), w),
@@ -182,9 +184,22 @@ Array floor_divide(const ArrayArg& x, const ArrayArg& y) {
   return select(fix, subtract(at(q, w), 1), q, w);
 }
 
+namespace {
+
+// The remainder of the truncated division; 0 of integers by 0, as NumPy.
+Array remainder(const char* what, const ArrayArg& x, const ArrayArg& y) {
+  Array r = binary(ops::kRemainder, what, x, y);
+  if (!is_integer(r.dtype())) return r;
+  return where(at(equal(y, 0), x.where), zeros_like(r), r);
+}
+
+}  // namespace
+
+Array fmod(const ArrayArg& x, const ArrayArg& y) { return remainder("fmod", x, y); }
+
 Array mod(const ArrayArg& x, const ArrayArg& y) {
   SourceLoc w = x.where;
-  Array r = binary(ops::kRemainder, "mod", x, y);
+  Array r = remainder("mod", x, y);
   if (is_unsigned_int(r.dtype())) return r;
   Array zero = zeros_like(at(r, w));
   Array divisor = internal::broadcast(
@@ -218,13 +233,40 @@ Array hypot(const ArrayArg& x, const ArrayArg& y) {
   return where(at(infinite, w), std::numeric_limits<double>::infinity(), r);
 }
 
-Array logaddexp(const ArrayArg& x, const ArrayArg& y) {
-  SourceLoc w = x.where;
+namespace {
+
+Array logaddexp_value(const Array& x, const Array& y) {
   Array hi = maximum(x, y);
   Array d = subtract(x, y);
-  Array sum = add(at(hi, w), log1p(at(exp(at(negative(at(abs(at(d, w)), w)), w)), w)));
+  Array sum = add(hi, log1p(exp(negative(abs(d)))));
   // Equal infinities have an undefined difference.
-  return where(at(isnan(at(d, w)), w), add(x, y), sum);
+  return where(isnan(d), add(x, y), sum);
+}
+
+}  // namespace
+
+// The derivatives are the shares of the terms in the sum: also where both are equal.
+Array logaddexp(const ArrayArg& x, const ArrayArg& y) {
+  internal::CallSite site(x.where);
+  WeakDType t = to_inexact(promote_types(weak_dtype(x.array), weak_dtype(y.array), x.where));
+  Dims shapes[2] = {x.array.shape(), y.array.shape()};
+  Dims shape = internal::broadcast_shapes(shapes, "logaddexp", x.where);
+  auto operand = [&](const ArrayArg& a) {
+    return internal::broadcast(internal::with_dtype(a.array, t, x.where), shape, x.where);
+  };
+  using Pair = std::tuple<Array, Array>;
+  auto rule = [](const Pair& primals, const Pair& tangents) {
+    const auto& [a, b] = primals;
+    Array r = logaddexp_value(a, b);
+    auto finite = [](const Array& v) {
+      return where(equal(v, std::numeric_limits<double>::infinity()), 0.0, v);
+    };
+    auto share = [&](const Array& term) { return exp(subtract(finite(term), finite(r))); };
+    Array dot = add(multiply(std::get<0>(tangents), share(a)),
+                    multiply(std::get<1>(tangents), share(b)));
+    return std::pair{r, dot};
+  };
+  return custom_jvp(logaddexp_value, rule)(operand(x), operand(y));
 }
 
 Array where(const ArrayArg& condition, const ArrayArg& x, const ArrayArg& y) {
