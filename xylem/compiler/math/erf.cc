@@ -1,4 +1,5 @@
 #include <limits>
+#include <numbers>
 
 #include "xylem/compiler/math/coefficients.h"
 #include "xylem/compiler/math/functions.h"
@@ -22,14 +23,61 @@ constexpr double kErfInvTailF32[] = {
 
 // In the order of the source, multiplications and additions rounded apart, so that normal random
 // numbers agree with JAX; near |x| = 1 the rounding of x^2 dominates the error.
+// log(x) of a normal x in (0, 1), after Cephes (S. Moshier, logf.c), with the fused steps of XLA on
+// CPUs: the bits of random normals depend on each of them.
+V cephes_log_f32(V x) {
+  static constexpr double kP[] = {7.0376836292E-2f,  -1.1514610310E-1f, 1.1676998740E-1f,
+                                  -1.2420140846E-1f, 1.4249322787E-1f,  -1.6668057665E-1f,
+                                  2.0000714765E-1f,  -2.4999993993E-1f, 3.3333331174E-1f};
+  V code = bits(x);
+  V half = from_bits((code & 0x7fffff) | 0x3f000000);  // in [1/2, 1)
+  V below = half < static_cast<double>(std::numbers::sqrt2_v<float> / 2);
+  V exponent = shr(code, 23) - 126;
+  V e = convert(select(below, exponent - 1, exponent), DType::kF32);
+  V less_one = half - 1;
+  V m = select(below, less_one + half, less_one);
+  V square = m * m;
+  V cube = square * m;
+  auto three = [&](int i) { return fma(fma(m.like(kP[i]), m, kP[i + 1]), m, kP[i + 2]); };
+  V y = fma(fma(three(0), cube, three(3)), cube, three(6));
+  y = fma(y, cube, e * static_cast<double>(-2.12194440e-4f));
+  return fma(e.like(0.693359375), e, fma(square.like(-0.5), square, m) + y);
+}
+
+// log(1 + x) for -1 < x <= 0 in the same manner (unity.c).
+V cephes_log1p_f32(V x) {
+  static constexpr double kP[] = {
+      4.5270000862445199635215E-5f, 4.9854102823193375972212E-1f, 6.5787325942061044846969E0f,
+      2.9911919328553073277375E1f,  6.0949667980987787057556E1f,  5.7112963590585538103336E1f,
+      2.0039553499201281259648E1f};
+  static constexpr double kQ[] = {
+      1.0f,
+      1.5062909083469192043167E1f,
+      8.3047565967967209469434E1f,
+      2.2176239823732856465394E2f,
+      3.0909872225312059774938E2f,
+      2.1642788614495947685003E2f,
+      6.0118660497603843919306E1f};
+  V p = x.like(kP[0]), q = x.like(kQ[0]), square = x * x;
+  for (int i = 1; i < 7; ++i) {
+    p = fma(p, x, kP[i]);
+    q = fma(q, x, kQ[i]);
+  }
+  V small = x + fma(square.like(-0.5), square, x * square * (p / q));
+  V far = abs(x) >= static_cast<double>(std::numbers::sqrt2_v<float> - 1);
+  return select(far, cephes_log_f32(x + 1), small);
+}
+
 V erf_inv_f32(V x) {
-  V w = -log_plus_one(-(x * x));
+  V w = -cephes_log1p_f32(-(x * x));
   V central = w < 5;
   V t = select(central, w - 2.5, sqrt(w) - 3);
   V p = select(central, t.like(kErfInvCentralF32[8]), kErfInvTailF32[8]);
   for (int i = 7; i >= 0; --i)
-    p = select(central, t.like(kErfInvCentralF32[i]), kErfInvTailF32[i]) + p * t;
-  return select(abs(x) == 1, x * kInf, p * x);
+    p = fma(p, t, select(central, t.like(kErfInvCentralF32[i]), kErfInvTailF32[i]));
+  V a = abs(x);
+  V outside = select(a == 1, x * kInf, x.like(std::numeric_limits<double>::quiet_NaN()));
+  return select(a < 1, p * x, outside);
 }
 
 // x p(x^2) below 1/2; else x p(w), w = -log(1 - x^2), in Giles' ranges with minimax polynomials of
