@@ -10,7 +10,8 @@ foreach(name IN LISTS names)
   endif()
   list(APPEND targets xylem_${name})
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/xylem/${name}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xylem/${name}"
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN "testing" EXCLUDE PATTERN "testdata" EXCLUDE)
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN "testing" EXCLUDE PATTERN "testdata" EXCLUDE
+    PATTERN "*_test_util.h" EXCLUDE)
 endforeach()
 if(TARGET xylem_jit)
   list(APPEND targets xylem_jit)
