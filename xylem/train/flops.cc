@@ -20,6 +20,12 @@ using Clock = std::chrono::steady_clock;
 // cycles on two ports, and returns the operations done. The result is kept alive through `sink`.
 constexpr int kChains = 12;
 
+#if defined(__clang__)
+#define XYLEM_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define XYLEM_UNROLL _Pragma("GCC unroll 12")
+#endif
+
 #if defined(__x86_64__)
 #define XYLEM_FMA_KERNEL(NAME, TARGET, VECTOR, SET, FMA)                                          \
   __attribute__((target(TARGET))) double NAME(std::int64_t rounds, float* sink) {                 \
@@ -27,7 +33,7 @@ constexpr int kChains = 12;
     for (int i = 0; i < kChains; ++i) acc[i] = SET(static_cast<float>(i));                        \
     const VECTOR a = SET(0.999f), b = SET(0.001f);                                                \
     for (std::int64_t r = 0; r < rounds; ++r) {                                                   \
-      _Pragma("GCC unroll 12") for (int i = 0; i < kChains; ++i) acc[i] = FMA(acc[i], a, b);      \
+      XYLEM_UNROLL for (int i = 0; i < kChains; ++i) acc[i] = FMA(acc[i], a, b);                  \
     }                                                                                             \
     for (int i = 1; i < kChains; ++i) acc[0] = FMA(acc[0], a, acc[i]);                            \
     __builtin_memcpy(sink, &acc[0], sizeof(float));                                               \
