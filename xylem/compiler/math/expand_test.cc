@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "xylem/base/error.h"
 #include "xylem/ir/builder.h"
 #include "xylem/ir/interpreter.h"
 #include "xylem/ir/ops/all.h"
@@ -223,6 +224,29 @@ TEST(ExpandMath, PowersFollowC) {
 TEST(ExpandMath, AnglesOfVectorsFollowC) {
   expect_close(ops::kAtan2, pairs<float>(-4, 4), 1);
   expect_close(ops::kAtan2, pairs<double>(-4, 4), 1);
+}
+
+// Every transcendental op of the table on every dtype that it takes.
+TEST(ExpandMath, NoElementaryFunctionIsLeftOut) {
+  for (const ir::OpDef* def : ir::op_table()) {
+    if (!def->is(ir::kTranscendental | ir::kPointwise)) continue;
+    int dtypes = 0;
+    for (int i = 0; i < kNumDTypes; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (!is_inexact(dtype)) continue;
+      ir::GraphPtr graph;
+      try {
+        graph = one_op(*def, dtype, 4, def->min_operands);
+      } catch (const UserError&) {
+        continue;  // the op does not take this type
+      }
+      ++dtypes;
+      const ir::GraphPtr expanded = expand_math(*graph);
+      for (const ir::Op& op : expanded->ops)
+        EXPECT_FALSE(op.def->is(ir::kTranscendental)) << def->name << " " << dtype_name(dtype);
+    }
+    EXPECT_GT(dtypes, 0) << def->name;
+  }
 }
 
 TEST(ExpandMath, RegionsAreExpandedAndOtherOpsStay) {
