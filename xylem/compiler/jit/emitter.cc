@@ -157,6 +157,13 @@ llvm::Function* Emitter::run(const std::string& symbol, const std::string& name)
   scopes_.emplace_back();
   load_arguments();
   emit_grid();
+  std::size_t instructions = 0;
+  for (const llvm::BasicBlock& block : *fn_) instructions += block.size();
+  constexpr std::size_t kMostInstructions = 200000;  // half a second of compile time
+  if (instructions > kMostInstructions)
+    throw UserError(ErrorParts{
+        "code generator: kernel " + name, fmt::format("at most {} instructions", kMostInstructions),
+        fmt::format("{}", instructions), "Loop over smaller tiles, or split the kernel"});
   if (streams_) b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   b.CreateRet(b.getInt32(0));
   sink_splats(*fn_);

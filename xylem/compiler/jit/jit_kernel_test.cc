@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -535,6 +536,29 @@ TEST(JitKernel, InvalidKernelsAreErrors) {
   EXPECT_NE(std::string(error).find("exponential"), std::string::npos) << error;
   EXPECT_NE(std::string(error).find("f32"), std::string::npos) << error;
   EXPECT_EQ(module, nullptr);
+}
+
+// Damaged bytes give an error, or another kernel that compiles; never worse.
+TEST(JitKernel, FlippedBitsDoNoHarm) {
+  const std::string good = ir::encode_kernel(softmax_like(2, 32));
+  const char* stride = std::getenv("XYLEM_JIT_FUZZ");
+  int refused = 0;
+  for (std::size_t i = 0; i < good.size() * 8; i += stride ? 1 : 61) {
+    std::string bytes = good;
+    bytes[i / 8] = static_cast<char>(bytes[i / 8] ^ (1 << (i % 8)));
+    const char* data[] = {bytes.data()};
+    const std::size_t sizes[] = {bytes.size()};
+    const char* names[] = {"damaged"};
+    xylem_jit_module* module = nullptr;
+    char error[256] = "";
+    if (xylem_jit_compile(data, sizes, names, 1, nullptr, &module, error, sizeof error)) {
+      EXPECT_NE(error[0], '\0');
+      ++refused;
+    } else {
+      xylem_jit_release(module);
+    }
+  }
+  EXPECT_GT(refused, 0);
 }
 
 TEST(JitKernel, DumpsAndDebugLines) {
