@@ -42,7 +42,7 @@ std::int64_t power_of_two(std::int64_t n) {
 struct Member {
   int op = -1;
   bool row = false, reduction = false;
-  int stage = 0;      // the walk over the row in which it is computed; rows: before which walk
+  int stage = 0;  // the walk over the row in which it is computed; rows: before which walk
   int cost = 0;
   bool late = false;  // read in a later walk
   bool scratch = false;
@@ -129,6 +129,8 @@ class LoopKernel final : public Elemental {
       Member& m = members_[i];
       const Op& op = g_.ops[static_cast<std::size_t>(m.op)];
       current_member_ = static_cast<int>(i);
+      // What another member evaluated is evaluated again here: each must meet its own sources.
+      enter();
       const int before = cost;
       const std::size_t first_read = reads_.size();
       if (m.reduction) {
@@ -146,6 +148,7 @@ class LoopKernel final : public Elemental {
       }
       for (std::size_t r = first_read; r < reads_.size(); ++r) reads_[r].stage = m.stage;
       m.cost = cost - before;
+      leave();
       for (ValueId r : op.results)
         if (is_output(r)) recorded.push_back(m.row ? outer_ : whole_);
     }
@@ -191,7 +194,8 @@ class LoopKernel final : public Elemental {
 
   int choose_lanes();
   void declare_params(LoweredKernel* out);
-  int find_alias(ValueId output, const std::vector<ValueId>& inputs, std::vector<bool>* taken) const;
+  int find_alias(ValueId output, const std::vector<ValueId>& inputs,
+                 std::vector<bool>* taken) const;
   void elementwise_body();
   void row_body();
   void store_outputs(int stage, const Guard& guard);
@@ -342,8 +346,7 @@ LoweredKernel LoopKernel::generate(std::vector<Loop> merged) {
     chunk_start_ = tile.defined() ? k().mul(tile, chunk_) : k().index(0);
     elementwise_body();
   } else {
-    if (column_)
-      loops().back().value = tile.defined() ? k().mul(tile, lanes()) : k().index(0);
+    if (column_) loops().back().value = tile.defined() ? k().mul(tile, lanes()) : k().index(0);
     row_body();
   }
   out.kernel = k().finish();
@@ -403,7 +406,8 @@ void LoopKernel::store_outputs(int stage, const Guard& guard) {
 
 void LoopKernel::row_body() {
   if (column_ && loops().back().size % lanes() != 0)
-    outer_guard_.lanes = k().tail_mask(loops().back().value, k().index(loops().back().size), lanes());
+    outer_guard_.lanes =
+        k().tail_mask(loops().back().value, k().index(loops().back().size), lanes());
   int last = 0;
   for (const Member& m : members_) last = std::max(last, m.stage + (m.reduction ? 1 : 0));
   for (int stage = 0; stage <= last; ++stage) {
@@ -469,14 +473,10 @@ Values LoopKernel::nested(std::size_t l, const std::vector<Accumulator>& accs, V
 namespace {
 
 // Narrow floats are summed in f32.
-DType accumulator_dtype(DType t) {
-  return is_float(t) && dtype_bits(t) < 32 ? DType::kF32 : t;
-}
+DType accumulator_dtype(DType t) { return is_float(t) && dtype_bits(t) < 32 ? DType::kF32 : t; }
 
 Attrs to_dtype(DType t) { return Attrs{{"result_dtype", Attr(t)}}; }
-Attrs direction(const char* d) {
-  return Attrs{{"comparison_direction", Attr(ir::EnumAttr(d))}};
-}
+Attrs direction(const char* d) { return Attrs{{"comparison_direction", Attr(ir::EnumAttr(d))}}; }
 
 }  // namespace
 
@@ -524,8 +524,7 @@ Value LoopKernel::arg_better(const Op& op, Value a, Value ai, Value b, Value bi)
   const Value lower = apply(o::kCompare, {ai, bi}, direction("LT"));
   const Value equal = apply(o::kCompare, {a, b}, direction("EQ"));
   Value first = apply(o::kCompare, {a, b}, direction(better));
-  if (!is_float(k().dtype(a)))
-    return apply(o::kOr, {first, apply(o::kAnd, {equal, lower})});
+  if (!is_float(k().dtype(a))) return apply(o::kOr, {first, apply(o::kAnd, {equal, lower})});
   const Value na = apply(o::kCompare, {a, a}, direction("NE"));
   const Value nb = apply(o::kCompare, {b, b}, direction("NE"));
   const Value tie = apply(o::kOr, {equal, apply(o::kAnd, {na, nb})});
@@ -535,7 +534,8 @@ Value LoopKernel::arg_better(const Op& op, Value a, Value ai, Value b, Value bi)
 
 Values LoopKernel::combine(const Accumulator& acc, const Values& a, const Values& b) {
   if (acc.known) return {apply(*acc.known, {a[0], b[0]})};
-  const Op& op = g_.ops[static_cast<std::size_t>(members_[static_cast<std::size_t>(acc.member)].op)];
+  const Op& op =
+      g_.ops[static_cast<std::size_t>(members_[static_cast<std::size_t>(acc.member)].op)];
   const Value take = arg_better(op, b[0], b[1], a[0], a[1]);
   return {apply(o::kSelect, {take, b[0], a[0]}), apply(o::kSelect, {take, b[1], a[1]})};
 }
@@ -546,7 +546,8 @@ Values LoopKernel::element(const std::vector<Accumulator>& accs, std::span<const
   Values next;
   const bool spread = lanes() > 1;
   for (const Accumulator& acc : accs) {
-    const Op& op = g_.ops[static_cast<std::size_t>(members_[static_cast<std::size_t>(acc.member)].op)];
+    const Op& op =
+        g_.ops[static_cast<std::size_t>(members_[static_cast<std::size_t>(acc.member)].op)];
     const Forms index = split_index(whole_, g_.type(op.operands[0]).dims(), {});
     const Values old(carries.begin() + static_cast<std::ptrdiff_t>(acc.first),
                      carries.begin() + static_cast<std::ptrdiff_t>(acc.first + acc.count));
@@ -592,7 +593,8 @@ Value LoopKernel::half(Value tile, std::int64_t start, std::int64_t size) {
 
 // Combines the lanes by halves, then the init.
 void LoopKernel::end(const Accumulator& acc, std::span<const Value> carries) {
-  const Op& op = g_.ops[static_cast<std::size_t>(members_[static_cast<std::size_t>(acc.member)].op)];
+  const Op& op =
+      g_.ops[static_cast<std::size_t>(members_[static_cast<std::size_t>(acc.member)].op)];
   Values v(carries.begin(), carries.end());
   if (!column_ && lanes() > 1) {
     for (std::int64_t width = lanes() / 2; width >= 1; width /= 2) {
@@ -650,8 +652,7 @@ std::vector<Elemental::Loop> merge_axes(const Axes& axes, const std::vector<Form
     if (!loops.empty() && axes.reduced[static_cast<std::size_t>(i)] ==
                               axes.reduced[static_cast<std::size_t>(i) - 1]) {
       bool one = true;
-      for (const Form& f : recorded)
-        one = one && f.coef(i - 1) == f.coef(i) * axes.sizes[i];
+      for (const Form& f : recorded) one = one && f.coef(i - 1) == f.coef(i) * axes.sizes[i];
       if (one) {
         loops.back().last = i;
         loops.back().size *= axes.sizes[i];
@@ -695,7 +696,8 @@ LoweredKernel make_loop_kernel(const Graph& graph, const Plan& plan, const Group
     }
     std::vector<Elemental::Loop> loops = merge_axes(axes, look.recorded);
     const Op& last = graph.ops[static_cast<std::size_t>(group.ops.back())];
-    KernelBuilder builder(fmt::format("fused_{}", last.def->name.substr(last.def->name.find('.') + 1)));
+    KernelBuilder builder(
+        fmt::format("fused_{}", last.def->name.substr(last.def->name.find('.') + 1)));
     LoopKernel real(graph, plan, group, dies, axes.table(), &builder);
     real.set_space(whole, outer, axes.reduced);
     real.copy_look(look);
