@@ -22,9 +22,9 @@ namespace xylem::ir {
 //   parameters = grid indices (i64[] each, one per axis), then one ref per entry of `params`, then
 //                `num_scalars` i64[] values given at launch;
 //   ops        = pointwise StableHLO/CHLO ops, constant, iota, reshape, broadcast_in_dim,
-//                transpose, slice, concatenate, reduce, dot_general on small static tiles
-//                (tensors in registers), control flow (if, case, while with closed regions that
-//                may take refs), and the kernel.* ops below;
+//                transpose, slice, reverse, pad, concatenate, bitcast_convert, reduce, dot_general
+//                on small static tiles (tensors in registers), control flow (if, case, while with
+//                closed regions that may take refs), and the kernel.* ops below;
 //   results    = none.
 //
 // kernel.* ops (scalars are i64[] tensors; R is the rank of the ref):
@@ -33,13 +33,14 @@ namespace xylem::ir {
 //       element (j…) = ref[i + sum_k j_k * e(dims[k])]; dims name the ref dimensions that the tile
 //       walks along, [] loads a scalar. With `masked`, the last operand is i1<shape>: lanes that
 //       are false read nothing and are zero.
-//   kernel.store(ref, value, i_0 … i_{R-1} [, mask]) {dims, masked}
+//   kernel.store(ref, value, i_0 … i_{R-1} [, mask]) {dims, masked, streaming}
+//       `streaming`: a hint that the tile is not read again soon.
 //   kernel.gather(ref, offsets [, mask]) {masked}          -> tensor of offsets' shape
-//       offsets: i64 (or i32) flat row-major element numbers.
+//       offsets: i64 (or i32) flat row-major element numbers; the ref is a whole buffer.
 //   kernel.scatter(ref, value, offsets [, mask]) {masked}  lanes in increasing order; later wins
 //   kernel.for(lo, hi, carries…, captures…) {step, num_carries} region(iv, carries…, captures…)
 //       -> carries; captures may be refs.
-//   kernel.fma(a, b, c)   a*b + c rounded once, floats, pointwise.
+//   kernel.fma(a, b, c)   a*b + c rounded once, f32 or f64, pointwise.
 //   kernel.ldexp(x, n)    x * 2^n rounded once (n i32), gradual underflow, floats f32/f64.
 //   kernel.prefetch(ref, i_0 … i_{R-1})  a hint.
 //

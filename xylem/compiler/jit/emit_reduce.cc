@@ -1,6 +1,7 @@
 // Reductions over tiles and products of small tiles.
 
 #include <algorithm>
+#include <bit>
 
 #include "llvm/IR/Intrinsics.h"
 #include "xylem/base/error.h"
@@ -36,8 +37,8 @@ std::vector<Tile> Emitter::apply_region(const ir::Op& op, const ir::Graph& regio
 }
 
 // The order hangs on the shape only: reduced dimensions but the last one first, by halves (element
-// i with element i + half); then the last one: pieces of a row by halves, then halves of the
-// vector; the init value comes first of all, at the very end.
+// i with element i + half); then the last one, cut into powers of two (largest first), each by
+// halves, and their results from left to right; at the very end init with the result.
 void Emitter::emit_reduce(const ir::Graph& g, const ir::Op& op, Env& env) {
   const Dims& reduced = op.attrs.dims("dimensions");
   const auto captures = static_cast<std::size_t>(op.attrs.i64_or("num_captures", 0));
@@ -134,12 +135,15 @@ void Emitter::emit_reduce(const ir::Graph& g, const ir::Op& op, Env& env) {
   }
   if (rank > 0) values = by_halves(std::move(values));
   if (last > 1) {
-    // Columns of pieces: [pieces of one width, kept, lanes].
+    // The row in powers of two, largest first, each as [pieces, kept, lanes]: whatever the vector's
+    // width, element i meets element i + size / 2.
     const RowLayout row = layout(last);
     std::vector<Tile> total;
+    std::int64_t left = last;
     for (std::size_t first = 0; first < row.lanes.size();) {
-      std::size_t end = first;
-      while (end < row.lanes.size() && row.lanes[end] == row.lanes[first]) ++end;
+      const auto size = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(left)));
+      left -= size;
+      const std::size_t end = first + static_cast<std::size_t>(size / row.lanes[first]);
       const unsigned lanes = row.lanes[first];
       std::vector<Tile> group;
       for (Tile& t : values) {
@@ -239,7 +243,6 @@ Tile Emitter::emit_dot(const ir::Op& op, Tile& lhs, Tile& rhs, const ir::Type& t
 
   const auto fma = [&](Value* x, Value* y, Value* z) -> Value* {
     if (!z) return b.CreateFMul(x, y);
-    if (!target_.fma) return b.CreateFAdd(b.CreateFMul(x, y), z);
     Value* args[] = {x, y, z};
     return ops_.intrinsic(llvm::Intrinsic::fma, args);
   };

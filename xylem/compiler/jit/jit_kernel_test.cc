@@ -340,6 +340,44 @@ TEST(JitKernel, Reductions) {
   }
 }
 
+// The documented order, which no vector width changes: powers of two, each by halves, from left to
+// right.
+TEST(JitKernel, SumsHaveOneOrder) {
+  for (std::int64_t n : {1, 7, 16, 37, 48, 240, 256}) {
+    KernelBuilder k("sum");
+    k.parallel(1);
+    const KernelValue x = k.read(DType::kF32, {n}), y = k.write(DType::kF32, {});
+    const KernelValue v = k.load(x, {k.index(0)}, {0}, {n});
+    k.store(y,
+            k.one(ops::kReduce, {v, k.splat(DType::kF32, {}, 0.1)}, {{"dimensions", Dims{0}}},
+                  {reducer(ops::kAdd, DType::kF32)}),
+            {}, {});
+    const Kernel kernel = k.finish();
+    HostArray a(DType::kF32, {n});
+    std::mt19937 random(static_cast<unsigned>(n));
+    for (std::int64_t i = 0; i < n; ++i)
+      a.as<float>()[i] =
+          std::ldexp(static_cast<float>(random()), static_cast<int>(random() % 20) - 40);
+    float total = 0;
+    for (std::int64_t start = 0; start < n;) {
+      std::int64_t size = 1;
+      while (2 * size <= n - start) size *= 2;
+      std::vector<float> part(a.as<float>() + start, a.as<float>() + start + size);
+      for (std::int64_t half = size / 2; half > 0; half /= 2)
+        for (std::int64_t i = 0; i < half; ++i)
+          part[static_cast<std::size_t>(i)] += part[static_cast<std::size_t>(i + half)];
+      total = start == 0 ? part[0] : total + part[0];
+      start += size;
+    }
+    total = 0.1f + total;
+    for (int tier : kTiers) {
+      std::vector<HostArray> b = {a, HostArray::zeros(DType::kF32, {})};
+      Module({kernel}, tier).run(0, kernel, b);
+      EXPECT_EQ(*b[1].as<float>(), total) << n << ", tier " << tier;
+    }
+  }
+}
+
 // The place of the largest element: two inputs, a region of several ops.
 TEST(JitKernel, ReductionOfPairs) {
   ir::Builder b;
