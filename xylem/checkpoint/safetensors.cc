@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "xylem/base/bytes.h"
 #include "xylem/base/error.h"
@@ -230,8 +231,8 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, std:
     }
     header.tensors.push_back(parse_tensor(key, value, name));
   }
-  std::stable_sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  std::sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   std::uint64_t at = 0;
   for (const TensorInfo& t : header.tensors) {

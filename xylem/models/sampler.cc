@@ -32,8 +32,9 @@ std::int32_t Sampler::sample(std::span<const float> logits) {
   // Ties go to the lower token, so that the order is the same everywhere.
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
   });
   if (options_.temperature == 0) return order[0];
 
