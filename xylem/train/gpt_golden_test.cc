@@ -56,6 +56,9 @@ class GptGolden : public ::testing::TestWithParam<DType> {
  protected:
   bool wide() const { return GetParam() == DType::kF64; }
   double tolerance() const { return wide() ? 1e-11 : 2e-5; }
+  // Optax computes the rate in f32 even with 64-bit types on, and XLA fuses that sum: the recorded
+  // rates differ from ours in the last bit of f32.
+  double training_tolerance() const { return wide() ? 2e-8 : 2e-5; }
   Golden expected(const Golden& model) const { return model[wide() ? "f64" : "f32"]; }
 };
 
@@ -111,14 +114,14 @@ TEST_P(GptGolden, TrainingStepsEqualOptax) {
   for (std::int64_t i = 0; i < losses.size(); ++i) {
     Array loss, norm;
     std::tie(m, state, loss, norm) = step(std::move(m), std::move(state), c.window(i));
-    EXPECT_NEAR(loss.item<double>(), losses.at(i), tolerance() * losses.at(i)) << "step " << i;
-    EXPECT_NEAR(norm.item<double>(), norms.at(i), 4 * tolerance() * norms.at(i)) << "step " << i;
+    EXPECT_NEAR(loss.item<double>(), losses.at(i), training_tolerance() * losses.at(i)) << "step " << i;
+    EXPECT_NEAR(norm.item<double>(), norms.at(i), 4 * training_tolerance() * norms.at(i)) << "step " << i;
   }
   EXPECT_EQ(step.cache_size(), 1u);
   for (const std::string& path : want["params"].keys())
     tree::visit<Array>(m, [&](const std::string& p, const Array& a) {
       if (p != path) return;
-      EXPECT_LT(relative_error(a.to_host(), want["params"][path].array()), 4 * tolerance()) << p;
+      EXPECT_LT(relative_error(a.to_host(), want["params"][path].array()), 4 * training_tolerance()) << p;
     });
 }
 
