@@ -15,7 +15,8 @@ Array reduce_precision(const ArrayArg& x, int exponent_bits, int mantissa_bits);
 Array iota(DType dtype, Dims shape, int dimension);
 Array broadcast_in_dim(const ArrayArg& x, Dims shape, Dims broadcast_dimensions);
 Array slice(const ArrayArg& x, Dims start, Dims limit, Dims strides = {});
-// Start indices are scalars, one per axis; they are clamped so that the window fits.
+// Start indices are scalars, one per axis. Negative ones count from the end; then they are clamped
+// so that the window fits.
 Array dynamic_slice(const ArrayArg& x, std::initializer_list<Array> start, Dims sizes);
 Array dynamic_update_slice(const ArrayArg& x, const ArrayArg& update,
                            std::initializer_list<Array> start);

@@ -21,7 +21,10 @@ Array erf(const ArrayArg& x) { return unary(ops::kErf, x, true); }
 Array erfc(const ArrayArg& x) { return unary(ops::kErfc, x, true); }
 Array erfinv(const ArrayArg& x) { return unary(ops::kErfInv, x, true); }
 Array expit(const ArrayArg& x) { return unary(ops::kLogistic, x, true); }
-Array logit(const ArrayArg& x) { return log(divide(x, subtract(1.0, x))); }
+Array logit(const ArrayArg& x) {
+  Array a = internal::with_dtype(x.array, to_inexact(internal::weak_dtype(x.array)), x.where);
+  return log(divide(a, subtract(1.0, a)));
+}
 
 namespace {
 
@@ -49,7 +52,8 @@ Array xlogy(const ArrayArg& x, const ArrayArg& y) {
 }
 
 Array ndtr(const ArrayArg& x) {
-  Array w = multiply(x, std::sqrt(0.5));
+  Array a = internal::with_dtype(x.array, to_inexact(internal::weak_dtype(x.array)), x.where);
+  Array w = multiply(a, std::sqrt(0.5));
   Array z = abs(w);
   Array tail = where(greater(w, 0.0), subtract(2.0, erfc(z)), erfc(z));
   return multiply(0.5, where(less(z, std::sqrt(0.5)), add(1.0, erf(w)), tail));

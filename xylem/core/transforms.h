@@ -100,10 +100,10 @@ class Jitted {
       return out;
     };
     internal::JitCall call = internal::jit_call(*cache_, flat.structure, std::move(flat.leaves),
-                                                donors, traced, internal::current_call_site());
-    std::shared_ptr<void>& kept = internal::skeleton(*call.entry);
-    if (made && !kept) kept = made;
-    return tree::unflatten<Array>(R(*static_cast<const R*>(kept.get())), std::move(call.results));
+                                                donors, traced, made,
+                                                internal::current_call_site());
+    const auto* skeleton_of_result = static_cast<const R*>(internal::skeleton(*call.entry).get());
+    return tree::unflatten<Array>(R(*skeleton_of_result), std::move(call.results));
   }
 
   // Number of compiled programs.

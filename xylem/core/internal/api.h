@@ -24,7 +24,7 @@ struct JitEntry;
 std::shared_ptr<JitCache> make_jit_cache(std::string name);
 
 // Looks the call up by structure, shapes, dtypes, weakness; traces and compiles it if it is new.
-// `out_skeleton` is what the tracing call left (the typed result without arrays).
+// `made` is where `traced` leaves the typed result without its arrays; the entry keeps it.
 struct JitCall {
   std::shared_ptr<JitEntry> entry;
   std::vector<Array> results;
@@ -33,9 +33,10 @@ struct JitCall {
 // handle of a donated leaf, null for the others: it is emptied when the execution is enqueued, so
 // that its buffer can be reused if nobody else holds it; an error before leaves it as it was.
 JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array> args,
-                 std::span<Array* const> donors, FlatFunction traced, SourceLoc where);
-// Storage for the typed skeleton of the result, owned by the entry.
-std::shared_ptr<void>& skeleton(JitEntry& entry);
+                 std::span<Array* const> donors, FlatFunction traced,
+                 const std::shared_ptr<void>& made, SourceLoc where);
+// What `made` held after the trace: the typed result without its arrays.
+const std::shared_ptr<void>& skeleton(const JitEntry& entry);
 std::size_t num_entries(const JitCache& cache);
 void clear(JitCache& cache);
 // StableHLO-like text of the program that would run for these arguments.

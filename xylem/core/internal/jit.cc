@@ -15,7 +15,8 @@ struct JitEntry {
   std::vector<AbstractValue> types;   // of defined arguments
   std::vector<bool> donated;          // per argument
   FlatTrace traced;
-  runtime::ExecutablePtr executable;
+  std::once_flag compiled;
+  runtime::ExecutablePtr executable;  // set once; not needed where the entry is only inlined
   std::shared_ptr<void> skeleton;
 };
 
@@ -91,9 +92,9 @@ void explain_miss(JitCache& cache, const Structure& s, std::span<const Array> ar
                                   why.empty() ? "donation differs" : why));
 }
 
-std::shared_ptr<JitEntry> make_entry(JitCache& cache, std::uint64_t hash, const Structure& s,
+std::shared_ptr<JitEntry> make_entry(JitCache& cache, const Structure& s,
                                      std::span<const Array> args, const std::vector<bool>& donated,
-                                     FlatFunction traced) {
+                                     FlatFunction traced, const std::shared_ptr<void>& made) {
   auto e = std::make_shared<JitEntry>();
   e->structure = s;
   for (const Array& a : args)
@@ -102,7 +103,7 @@ std::shared_ptr<JitEntry> make_entry(JitCache& cache, std::uint64_t hash, const 
   std::vector<AbstractValue> types;
   for (const Array& a : args) types.push_back(a.defined() ? abstract(a) : AbstractValue{});
   e->traced = trace_flat(TraceKind::kJit, cache.name, args, types, traced);
-  (void)hash;
+  e->skeleton = made;
   return e;
 }
 
@@ -120,13 +121,20 @@ std::vector<int> donated_params(const JitEntry& e) {
   return r;
 }
 
+void compile(JitCache& cache, JitEntry& e) {
+  std::call_once(e.compiled, [&] {
+    e.executable = runtime::default_client().compile(
+        e.traced.graph, {.quick = false, .name = cache.name, .donated = donated_params(e)});
+  });
+}
+
 }  // namespace
 
 std::shared_ptr<JitCache> make_jit_cache(std::string name) {
   return std::make_shared<JitCache>(std::move(name));
 }
 
-std::shared_ptr<void>& skeleton(JitEntry& entry) { return entry.skeleton; }
+const std::shared_ptr<void>& skeleton(const JitEntry& entry) { return entry.skeleton; }
 std::size_t num_entries(const JitCache& cache) {
   std::shared_lock lock(const_cast<JitCache&>(cache).mutex);
   return cache.entries.size();
@@ -138,7 +146,8 @@ void clear(JitCache& cache) {
 }
 
 JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array> args,
-                 std::span<Array* const> donors, FlatFunction traced, SourceLoc where) {
+                 std::span<Array* const> donors, FlatFunction traced,
+                 const std::shared_ptr<void>& made, SourceLoc where) {
   CallSite site(where);
   std::vector<bool> donated;
   for (Array* d : donors) donated.push_back(d != nullptr);
@@ -152,26 +161,18 @@ JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array>
     e = find(cache, hash, structure, args, donated);
     if (!e) {
       explain_miss(cache, structure, args);
-      e = make_entry(cache, hash, structure, args, donated, traced);
+      e = make_entry(cache, structure, args, donated, traced, made);
       bool foreign = false;
       for (const Array& a : e->traced.captures) foreign = foreign || a.is_traced();
       if (!foreign) {
-        if (!nested)
-          e->executable = runtime::default_client().compile(
-              e->traced.graph,
-              {.quick = false, .name = cache.name, .donated = donated_params(*e)});
+        if (!nested) compile(cache, *e);
         publish(cache, hash, e);
       }
     }
   }
   std::vector<Array> call = e->traced.call_args(args);
   if (nested) return {e, e->traced.expand(apply_graph(*e->traced.graph, call))};
-  if (!e->executable) {
-    std::unique_lock lock(cache.tracing);
-    if (!e->executable)
-      e->executable = runtime::default_client().compile(
-          e->traced.graph, {.quick = false, .name = cache.name, .donated = donated_params(*e)});
-  }
+  compile(cache, *e);
   std::vector<runtime::BufferPtr> buffers;
   for (const Array& a : call) buffers.push_back(buffer_of(a, where));
   // From here on the buffers of donated leaves are held by `buffers` alone, unless the caller kept

@@ -165,6 +165,7 @@ ir::ValueId Trace::use(const Array& a, SourceLoc where) {
 }
 
 Array Trace::concretize(ir::ValueId v, SourceLoc where) {
+  if (finished_) leaked(*this, where);
   if (kind_ != TraceKind::kDiff)
     throw ConcretizationError(
         ErrorParts{fmt::format("value of a traced array inside '{}'", name_),

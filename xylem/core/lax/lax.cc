@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "xylem/base/error.h"
+#include "xylem/core/numpy.h"
 #include "xylem/core/numpy/ops.h"
 #include "xylem/ir/ops/all.h"
 
@@ -12,7 +13,7 @@ using ir::Attr;
 using ir::Attrs;
 namespace ops = ir::ops;
 
-Array rsqrt(const ArrayArg& x) { return internal::unary(ops::kRsqrt, x, true); }
+Array rsqrt(const ArrayArg& x) { return internal::unary(ops::kRsqrt, x); }
 
 Array clamp(const ArrayArg& min, const ArrayArg& x, const ArrayArg& max) {
   DType t = x.array.dtype();
@@ -54,8 +55,23 @@ void add_starts(const char* what, const Array& x, std::initializer_list<Array> s
                                fmt::format("{} were given", start.size()),
                                "Give a scalar for each axis"},
                     internal::CallSite::outermost(where));
-  // The op wants one integer type for all of them.
-  for (const Array& s : start) operands.push_back(s.astype(DType::kI32, where));
+  // The op wants one integer type for all of them. Negative ones count from the end.
+  int axis = 0;
+  for (const Array& s : start) {
+    auto n = static_cast<std::int32_t>(x.shape()[axis++]);
+    const HostArray& known = s.node()->literal;
+    if (known.defined()) {
+      auto v = static_cast<std::int32_t>(known.at(0));
+      operands.push_back(
+          internal::make_literal(HostArray::scalar(v < 0 ? v + n : v), DType::kI32, false));
+      continue;
+    }
+    Array i = s.astype(DType::kI32, where);
+    operands.push_back(is_unsigned_int(s.dtype())
+                           ? i
+                           : xylem::where(ArrayArg(less(ArrayArg(i, where), 0), where),
+                                          add(ArrayArg(i, where), n), i));
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "xylem/base/error.h"
+#include "xylem/core/internal/flat.h"
 #include "xylem/core/numpy.h"
 #include "xylem/core/numpy/ops.h"
 
@@ -17,13 +18,15 @@ Array full(Dims shape, const ArrayArg& value, std::optional<DType> dtype) {
 }
 
 Array zeros_like(const ArrayArg& x, std::optional<DType> dtype) {
-  return zeros(x.array.shape(), dtype.value_or(x.array.dtype()));
+  Array r = zeros(x.array.shape(), dtype.value_or(x.array.dtype()));
+  return internal::with_weak(r, !dtype && x.array.weak_type());
 }
 Array ones_like(const ArrayArg& x, std::optional<DType> dtype) {
-  return ones(x.array.shape(), dtype.value_or(x.array.dtype()));
+  Array r = ones(x.array.shape(), dtype.value_or(x.array.dtype()));
+  return internal::with_weak(r, !dtype && x.array.weak_type());
 }
 Array full_like(const ArrayArg& x, const ArrayArg& value) {
-  return full(x.array.shape(), value, x.array.dtype());
+  return internal::with_weak(full(x.array.shape(), value, x.array.dtype()), x.array.weak_type());
 }
 
 Array arange(std::int64_t stop) { return arange(0, stop); }

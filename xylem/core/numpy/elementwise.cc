@@ -1,8 +1,11 @@
 #include <cmath>
 #include <limits>
+#include <string>
 #include <tuple>
 #include <utility>
 
+#include "xylem/base/error.h"
+#include "xylem/core/internal/flat.h"
 #include "xylem/core/numpy.h"
 #include "xylem/core/numpy/ops.h"
 #include "xylem/core/transforms.h"
@@ -24,14 +27,12 @@ Array add(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kAdd, "add"
 Array subtract(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kSubtract, "subtract", x, y); }
 Array multiply(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kMultiply, "multiply", x, y); }
 Array divide(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kDivide, "divide", x, y, true); }
-Array power(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kPower, "power", x, y); }
 Array maximum(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kMaximum, "maximum", x, y); }
 Array minimum(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kMinimum, "minimum", x, y); }
 Array arctan2(const ArrayArg& y, const ArrayArg& x) { return binary(ops::kAtan2, "arctan2", y, x, true); }
 Array bitwise_and(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kAnd, "bitwise_and", x, y); }
 Array bitwise_or(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kOr, "bitwise_or", x, y); }
 Array bitwise_xor(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kXor, "bitwise_xor", x, y); }
-Array left_shift(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kShiftLeft, "left_shift", x, y); }
 Array equal(const ArrayArg& x, const ArrayArg& y) { return compare("equal", x, y, "EQ"); }
 Array not_equal(const ArrayArg& x, const ArrayArg& y) { return compare("not_equal", x, y, "NE"); }
 Array less(const ArrayArg& x, const ArrayArg& y) { return compare("less", x, y, "LT"); }
@@ -46,7 +47,6 @@ Array expm1(const ArrayArg& x) { return unary(ops::kExponentialMinusOne, x, true
 Array log(const ArrayArg& x) { return unary(ops::kLog, x, true); }
 Array log1p(const ArrayArg& x) { return unary(ops::kLogPlusOne, x, true); }
 Array sqrt(const ArrayArg& x) { return unary(ops::kSqrt, x, true); }
-Array cbrt(const ArrayArg& x) { return unary(ops::kCbrt, x, true); }
 Array sin(const ArrayArg& x) { return unary(ops::kSine, x, true); }
 Array cos(const ArrayArg& x) { return unary(ops::kCosine, x, true); }
 Array tan(const ArrayArg& x) { return unary(ops::kTan, x, true); }
@@ -89,6 +89,22 @@ namespace {
 
 ArrayArg at(const Array& a, SourceLoc where) { return {a, where}; }
 
+// bool as i32: for functions that NumPy computes in an integer.
+ArrayArg counted(const ArrayArg& x) {
+  return is_bool(x.array.dtype()) ? at(x.array.astype(DType::kI32, x.where), x.where) : x;
+}
+
+// x in the inexact dtype of functions of real numbers.
+Array inexact(const ArrayArg& x) {
+  return internal::with_dtype(x.array, to_inexact(weak_dtype(x.array)), x.where);
+}
+
+[[noreturn]] void refuse(const char* what, const char* expected, const Array& given,
+                         const char* advice, SourceLoc where) {
+  throw UserError(ErrorParts{what, expected, given.type_string(), advice},
+                  internal::CallSite::outermost(where));
+}
+
 // x as bool: x != 0.
 Array as_bool(const ArrayArg& x) {
   return is_bool(x.array.dtype()) ? x.array : not_equal(x, at(zeros_like(x), x.where));
@@ -107,7 +123,32 @@ Array logical_xor(const ArrayArg& x, const ArrayArg& y) {
 }
 Array logical_not(const ArrayArg& x) { return invert(at(as_bool(x), x.where)); }
 
-Array right_shift(const ArrayArg& x, const ArrayArg& y) {
+Array cbrt(const ArrayArg& x) {
+  if (is_complex(x.array.dtype()))
+    refuse("cbrt", "a real array is needed", x.array, "Use power(x, 1.0 / 3)", x.where);
+  return unary(ops::kCbrt, x, true);
+}
+
+// Two bools are powers of i32. An exponent that is an integer array makes the result strong.
+Array power(const ArrayArg& base, const ArrayArg& exponent) {
+  DType e = exponent.array.dtype();
+  bool integral = !exponent.array.weak_type() &&
+                  (is_integer(e) || (is_bool(e) && !is_inexact(base.array.dtype())));
+  bool bools = is_bool(base.array.dtype()) && is_bool(e);
+  Array r = binary(ops::kPower, "power", bools ? counted(base) : base,
+                   bools ? counted(exponent) : exponent);
+  bool strong = integral || (!is_inexact(r.dtype()) && !base.array.weak_type());
+  return strong ? internal::with_weak(r, false) : r;
+}
+
+Array left_shift(const ArrayArg& x, const ArrayArg& y) {
+  bool bools = is_bool(x.array.dtype()) && is_bool(y.array.dtype());
+  return binary(ops::kShiftLeft, "left_shift", bools ? counted(x) : x, bools ? counted(y) : y);
+}
+
+Array right_shift(const ArrayArg& a, const ArrayArg& b) {
+  bool bools = is_bool(a.array.dtype()) && is_bool(b.array.dtype());
+  ArrayArg x = bools ? counted(a) : a, y = bools ? counted(b) : b;
   WeakDType t = promote_types(weak_dtype(x.array), weak_dtype(y.array), x.where);
   return binary(is_unsigned_int(t.dtype) ? ops::kShiftRightLogical : ops::kShiftRightArithmetic,
                 "right_shift", x, y);
@@ -117,10 +158,15 @@ Array abs(const ArrayArg& x) {
   DType t = x.array.dtype();
   return is_bool(t) || is_unsigned_int(t) ? x.array : unary(ops::kAbs, x);
 }
-Array sign(const ArrayArg& x) { return unary(ops::kSign, x); }
-Array square(const ArrayArg& x) { return multiply(x, x); }
-Array reciprocal(const ArrayArg& x) { return divide(at(ArrayArg(1.0).array, x.where), x); }
-Array exp2(const ArrayArg& x) { return exp(at(multiply(x, std::log(2.0)), x.where)); }
+Array sign(const ArrayArg& x) {
+  if (!is_unsigned_int(x.array.dtype())) return unary(ops::kSign, x);
+  return internal::with_weak(minimum(x, ones_like(x)), x.array.weak_type());
+}
+Array square(const ArrayArg& x) { return multiply(counted(x), counted(x)); }
+Array reciprocal(const ArrayArg& x) {
+  return divide(at(ArrayArg(1.0).array, x.where), inexact(x));
+}
+Array exp2(const ArrayArg& x) { return exp(at(multiply(at(inexact(x), x.where), std::log(2.0)), x.where)); }
 Array log2(const ArrayArg& x) {
   return divide(at(log(x), x.where), std::log(2.0));
 }
@@ -130,6 +176,9 @@ namespace {
 
 Array rounding(const ir::OpDef& def, const ArrayArg& x) {
   DType t = x.array.dtype();
+  if (is_complex(t))
+    refuse(std::string(def.name).c_str(), "a real array is needed", x.array,
+           "Round real and imag by themselves", x.where);
   return is_float(t) ? unary(def, x) : x.array;
 }
 
@@ -137,9 +186,15 @@ Array rounding(const ir::OpDef& def, const ArrayArg& x) {
 
 Array floor(const ArrayArg& x) { return rounding(ops::kFloor, x); }
 Array ceil(const ArrayArg& x) { return rounding(ops::kCeil, x); }
-Array round(const ArrayArg& x) { return rounding(ops::kRoundNearestEven, x); }
+Array round(const ArrayArg& x) {
+  if (is_bool(x.array.dtype()))
+    refuse("round", "an array of numbers is needed", x.array, "Convert it with astype", x.where);
+  if (!is_complex(x.array.dtype())) return rounding(ops::kRoundNearestEven, x);
+  return binary(ops::kComplex, "round", at(round(at(real(x), x.where)), x.where),
+                round(at(imag(x), x.where)));
+}
 Array trunc(const ArrayArg& x) {
-  if (!is_float(x.array.dtype())) return x.array;
+  if (!is_float(x.array.dtype())) return rounding(ops::kFloor, x);
   return select(less(x, at(zeros_like(x), x.where)), ceil(x), floor(x), x.where);
 }
 
@@ -165,9 +220,13 @@ Array isinf(const ArrayArg& x) {
   return equal(at(abs(x), x.where), std::numeric_limits<double>::infinity());
 }
 
-Array floor_divide(const ArrayArg& x, const ArrayArg& y) {
-  WeakDType t = promote_types(weak_dtype(x.array), weak_dtype(y.array), x.where);
-  SourceLoc w = x.where;
+Array floor_divide(const ArrayArg& a, const ArrayArg& b) {
+  SourceLoc w = a.where;
+  bool bools = is_bool(a.array.dtype()) && is_bool(b.array.dtype());
+  WeakDType t = promote_types(weak_dtype(counted(a).array), weak_dtype(counted(b).array), w);
+  if (!bools) t = promote_types(weak_dtype(a.array), weak_dtype(b.array), w);
+  ArrayArg x = at(internal::with_dtype(a.array, t, w), w);
+  ArrayArg y = at(internal::with_dtype(b.array, t, w), w);
   if (is_unsigned_int(t.dtype)) return binary(ops::kDivide, "floor_divide", x, y);
   if (is_float(t.dtype)) {
     // As NumPy: from the exact remainder, so that the quotient is the floor of the true one.
@@ -188,9 +247,11 @@ namespace {
 
 // The remainder of the truncated division; 0 of integers by 0, as NumPy.
 Array remainder(const char* what, const ArrayArg& x, const ArrayArg& y) {
-  Array r = binary(ops::kRemainder, what, x, y);
+  bool bools = is_bool(x.array.dtype()) && is_bool(y.array.dtype());
+  Array r = binary(ops::kRemainder, what, bools ? counted(x) : x, bools ? counted(y) : y);
   if (!is_integer(r.dtype())) return r;
-  return where(at(equal(y, 0), x.where), zeros_like(r), r);
+  Array zero = internal::with_weak(zeros_like(r), r.weak_type());
+  return where(at(equal(y, zeros_like(y)), x.where), zero, r);
 }
 
 }  // namespace
@@ -201,7 +262,7 @@ Array mod(const ArrayArg& x, const ArrayArg& y) {
   SourceLoc w = x.where;
   Array r = remainder("mod", x, y);
   if (is_unsigned_int(r.dtype())) return r;
-  Array zero = zeros_like(at(r, w));
+  Array zero = internal::with_weak(zeros_like(at(r, w)), r.weak_type());
   Array divisor = internal::broadcast(
       internal::with_dtype(y.array, weak_dtype(r), w), r.shape(), w);
   Array fix = logical_and(at(not_equal(at(r, w), zero), w),
@@ -210,10 +271,14 @@ Array mod(const ArrayArg& x, const ArrayArg& y) {
 }
 
 Array pow(const ArrayArg& x, int n) {
-  if (n == 0) return ones_like(x);
+  if (n < 0 && !is_inexact(x.array.dtype()))
+    refuse("pow", "a negative power of integers is not an integer", x.array,
+           "Convert the array to a float dtype", x.where);
+  ArrayArg number = counted(x);
+  if (n == 0) return ones_like(number);
   bool invert_result = n < 0;
   auto k = static_cast<unsigned>(invert_result ? -n : n);
-  Array acc, base = x.array;
+  Array acc, base = number.array;
   while (k) {
     if (k & 1) acc = acc.defined() ? multiply(at(acc, x.where), base) : base;
     k >>= 1;

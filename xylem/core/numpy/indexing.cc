@@ -59,13 +59,20 @@ ir::GraphPtr comparator(std::span<const DType> dtypes, bool descending) {
   std::vector<ir::Expr> args;
   for (DType t : dtypes)
     for (int k = 0; k < 2; ++k) args.push_back({&b, b.param(ir::Type::tensor(t))});
-  ir::Expr x = descending ? args[1] : args[0], y = descending ? args[0] : args[1];
-  ir::Expr before = ir::compare(x, y, "LT");
-  if (is_float(x.dtype())) {
+  auto less = [](ir::Expr x, ir::Expr y) {
+    ir::Expr before = ir::compare(x, y, "LT");
+    if (!is_float(x.dtype())) return before;
     // x < y, or y is NaN and x is not.
     ir::Expr nan = ir::binary(ops::kAnd, ir::compare(y, y, "NE"), ir::compare(x, x, "EQ"));
-    before = ir::binary(ops::kOr, before, nan);
-  }
+    return ir::binary(ops::kOr, before, nan);
+  };
+  ir::Expr x = descending ? args[1] : args[0], y = descending ? args[0] : args[1];
+  if (!is_complex(x.dtype())) return b.finish({less(x, y).v});
+  // Real parts first, imaginary parts where those are equal.
+  ir::Expr xr = ir::unary(ops::kReal, x), yr = ir::unary(ops::kReal, y);
+  ir::Expr equal = ir::unary(ops::kNot, ir::binary(ops::kOr, less(xr, yr), less(yr, xr)));
+  ir::Expr parts = less(ir::unary(ops::kImag, x), ir::unary(ops::kImag, y));
+  ir::Expr before = ir::binary(ops::kOr, less(xr, yr), ir::binary(ops::kAnd, equal, parts));
   return b.finish({before.v});
 }
 
