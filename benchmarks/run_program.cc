@@ -71,10 +71,10 @@ int run(int argc, char** argv) {
   content << in.rdbuf();
   const std::string source = content.str();
   auto t = Clock::now();
-  const xylem::ir::Module module = source.find("stablehlo.") != std::string::npos &&
-                                           source.find("module") != std::string::npos
-                                       ? xylem::ir::parse_stablehlo(source, file)
-                                       : xylem::ir::parse_module(source, file);
+  const xylem::ir::Module module =
+      source.find("stablehlo.") != std::string::npos && source.find("module") != std::string::npos
+          ? xylem::ir::parse_stablehlo(source, file)
+          : xylem::ir::parse_module(source, file);
   const auto* main = module.find("main");
   const xylem::ir::GraphPtr graph = main ? main->graph : module.functions.at(0).graph;
   fmt::print("read {:.1f} ms, {} ops\n", ms(t), graph->ops.size());
@@ -82,8 +82,9 @@ int run(int argc, char** argv) {
   const auto program = xylem::compiler::compile(graph, options);
   const double compiled = ms(t);
   const auto& a = program->analysis();
-  fmt::print("compile {:.1f} ms (passes {:.1f}, code {:.1f}), arena {} kB, code {} kB, {:.3f} GFLOP\n",
-             compiled, a.passes_ms, a.codegen_ms, a.temporaries / 1024, a.code / 1024, a.flops / 1e9);
+  fmt::print(
+      "compile {:.1f} ms (passes {:.1f}, code {:.1f}), arena {} kB, code {} kB, {:.3f} GFLOP\n",
+      compiled, a.passes_ms, a.codegen_ms, a.temporaries / 1024, a.code / 1024, a.flops / 1e9);
   if (text) fmt::print("{}\n", program->text());
 
   std::mt19937_64 random(1);
@@ -114,20 +115,21 @@ int run(int argc, char** argv) {
         const auto width = static_cast<std::size_t>(xylem::dtype_bytes(dtype));
         for (std::size_t e = 0; e < want[k].nbytes(); e += width) {
           const double x = xylem::element_to_double(dtype, want[k].data() + e);
-          const double y =
-              xylem::element_to_double(dtype, static_cast<const std::byte*>(r[k]) + e);
+          const double y = xylem::element_to_double(dtype, static_cast<const std::byte*>(r[k]) + e);
           largest = std::max(largest, std::abs(x));
           const double d = std::isnan(x) && std::isnan(y) ? 0 : std::abs(x - y);
           if (!(d <= worst)) worst = d;
         }
         if (!(worst <= 1e-4 * largest + 1e-6))
-          fmt::print("result {}: {} differs by {} of {}\n", k, want[k].type_string(), worst, largest);
+          fmt::print("result {}: {} differs by {} of {}\n", k, want[k].type_string(), worst,
+                     largest);
       }
   }
   std::free(arena);
   std::sort(times.begin(), times.end());
   if (!times.empty())
-    fmt::print("run: min {:.3f} ms, median {:.3f} ms of {}\n", times[0], times[times.size() / 2], runs);
+    fmt::print("run: min {:.3f} ms, median {:.3f} ms of {}\n", times[0], times[times.size() / 2],
+               runs);
   return 0;
 }
 

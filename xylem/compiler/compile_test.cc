@@ -45,7 +45,7 @@ ValueId broadcast(Builder& b, ValueId x, Dims shape, Dims dims) {
 
 void check(const GraphPtr& g, const Tolerance& tolerance, Options options = {}) {
   EXPECT_EQ(compare(g, make_args(*g, 1), tolerance, options), "") << g->to_string() << "\n"
-      << compile(g, options)->text();
+                                                                  << compile(g, options)->text();
 }
 
 TEST(Compile, ElementwiseOddSizes) {
@@ -73,7 +73,8 @@ TEST(Compile, SoftmaxRows) {
 }
 
 TEST(Compile, ReductionsOverAnyDimensions) {
-  for (const Dims& over : {Dims{0}, Dims{1}, Dims{2}, Dims{0, 1}, Dims{0, 2}, Dims{1, 2}, Dims{0, 1, 2}})
+  for (const Dims& over :
+       {Dims{0}, Dims{1}, Dims{2}, Dims{0, 1}, Dims{0, 2}, Dims{1, 2}, Dims{0, 1, 2}})
     for (Dims d : {Dims{3, 4, 5}, Dims{64, 33, 17}, Dims{1, 300, 2}}) {
       Builder b("reduce");
       const ValueId x = b.param(f32(d));
@@ -95,12 +96,13 @@ TEST(Compile, Products) {
   struct Case {
     Dims l, r, bl, br, cl, cr;
   };
-  for (const Case& c : {Case{{4, 8}, {8, 32}, {}, {}, {1}, {0}}, Case{{33, 70}, {70, 45}, {}, {}, {1}, {0}},
-                        Case{{8, 4}, {8, 32}, {}, {}, {0}, {0}}, Case{{64, 64}, {48, 64}, {}, {}, {1}, {1}},
-                        Case{{2, 3, 9, 5}, {2, 3, 11, 5}, {0, 1}, {0, 1}, {3}, {3}},
-                        Case{{3, 5}, {5}, {}, {}, {1}, {0}}, Case{{5}, {5, 7}, {}, {}, {0}, {0}},
-                        Case{{4, 5, 6}, {6, 5, 3}, {}, {}, {1, 2}, {1, 0}},
-                        Case{{2, 1}, {1, 3}, {}, {}, {1}, {0}}, Case{{128, 130}, {130, 200}, {}, {}, {1}, {0}}}) {
+  for (const Case& c :
+       {Case{{4, 8}, {8, 32}, {}, {}, {1}, {0}}, Case{{33, 70}, {70, 45}, {}, {}, {1}, {0}},
+        Case{{8, 4}, {8, 32}, {}, {}, {0}, {0}}, Case{{64, 64}, {48, 64}, {}, {}, {1}, {1}},
+        Case{{2, 3, 9, 5}, {2, 3, 11, 5}, {0, 1}, {0, 1}, {3}, {3}},
+        Case{{3, 5}, {5}, {}, {}, {1}, {0}}, Case{{5}, {5, 7}, {}, {}, {0}, {0}},
+        Case{{4, 5, 6}, {6, 5, 3}, {}, {}, {1, 2}, {1, 0}}, Case{{2, 1}, {1, 3}, {}, {}, {1}, {0}},
+        Case{{128, 130}, {130, 200}, {}, {}, {1}, {0}}}) {
     Builder b("dot");
     const ValueId x = b.param(f32(c.l)), y = b.param(f32(c.r));
     const ValueId z = b.one(o::kDotGeneral, {x, y},

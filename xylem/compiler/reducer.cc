@@ -15,8 +15,8 @@ const ir::OpDef* known_reducer(const ir::Graph& region) {
   if (region.params.size() != 2) return nullptr;
   const ir::OpDef* op = o::single_op_reducer(region);
   if (!op) return nullptr;
-  for (const ir::OpDef* known : {&o::kAdd, &o::kMultiply, &o::kMaximum, &o::kMinimum, &o::kAnd,
-                                 &o::kOr, &o::kXor})
+  for (const ir::OpDef* known :
+       {&o::kAdd, &o::kMultiply, &o::kMaximum, &o::kMinimum, &o::kAnd, &o::kOr, &o::kXor})
     if (op == known) return op;
   return nullptr;
 }

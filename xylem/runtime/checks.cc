@@ -23,10 +23,11 @@ void check_arguments(std::string_view program, std::span<const ir::Type> types,
                         "a buffer that was donated or released",
                         "Do not use an argument again after it was donated, or pass a copy."});
     if (&b.device().client() != &client)
-      throw_user_error({where(), fmt::format("a buffer of the client that compiled the program ({})",
-                                             client.platform()),
-                        fmt::format("a buffer of another client ({})", b.device().client().platform()),
-                        "Copy the array to this client's device first."});
+      throw_user_error(
+          {where(),
+           fmt::format("a buffer of the client that compiled the program ({})", client.platform()),
+           fmt::format("a buffer of another client ({})", b.device().client().platform()),
+           "Copy the array to this client's device first."});
     if (b.dtype() != types[i].dtype() || b.dims() != types[i].dims())
       throw_user_error({where(), types[i].to_string(), shape_string(b.dtype(), b.dims()),
                         "Convert or reshape the argument, or compile for its shape."});

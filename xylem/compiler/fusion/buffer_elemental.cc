@@ -57,11 +57,12 @@ void TileLoops::declare(ir::KernelBuilder& k, const Dims& shape, int widest_byte
   const std::int64_t n = shape.back();
   std::int64_t pow2 = 1;
   while (pow2 < n) pow2 *= 2;
-  lanes = static_cast<int>(std::min<std::int64_t>(kVectorBytes / std::clamp(widest_bytes, 2, 8), pow2));
+  lanes =
+      static_cast<int>(std::min<std::int64_t>(kVectorBytes / std::clamp(widest_bytes, 2, 8), pow2));
   chunk = n;
   if (n > 16384 || points < 32)
-    chunk = std::min(n, (std::clamp<std::int64_t>(n * points / 64, 512, 8192) + lanes - 1) / lanes *
-                            lanes);
+    chunk = std::min(
+        n, (std::clamp<std::int64_t>(n * points / 64, 512, 8192) + lanes - 1) / lanes * lanes);
   const std::int64_t chunks = (n + chunk - 1) / chunk;
   points *= chunks;
   chunk_axis_ = chunks > 1 ? k.parallel(chunks) : Value{};

@@ -41,7 +41,7 @@ class BufferElemental final : public Elemental {
 // last one is cut into tiles of lanes, grouped so that a grid point has some work.
 struct TileLoops {
   int lanes = 1;
-  std::int64_t chunk = 1;   // elements of the last dimension per grid point
+  std::int64_t chunk = 1;  // elements of the last dimension per grid point
   std::int64_t points = 1;
   // Declares the grid axes. The evaluator gets one loop per dimension (at least one).
   void declare(ir::KernelBuilder& k, const Dims& shape, int widest_bytes);
@@ -67,7 +67,8 @@ void TileLoops::run(Elemental& e, const Dims& shape, const Body& body) {
   }
   const ir::KernelValue start = chunk_axis_.defined() ? k.mul(chunk_axis_, chunk) : k.index(0);
   for (int d = 0; d < rank; ++d)
-    e.loops().push_back({d, d, shape[d], d + 1 < rank ? axes_[static_cast<std::size_t>(d)] : start});
+    e.loops().push_back(
+        {d, d, shape[d], d + 1 < rank ? axes_[static_cast<std::size_t>(d)] : start});
   const std::int64_t n = shape[rank - 1];
   ir::KernelValue limit = k.index(n);
   if (chunk < n) limit = k.min(k.add(start, chunk), limit);

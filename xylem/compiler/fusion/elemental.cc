@@ -73,8 +73,8 @@ bool Elemental::has_lanes(const Form& f) const {
 }
 
 struct Elemental::Address {
-  Value base;                 // i64[]
-  std::int64_t lane = 0;      // step from lane to lane
+  Value base;             // i64[]
+  std::int64_t lane = 0;  // step from lane to lane
   std::vector<std::pair<Value, std::int64_t>> vectors;
 };
 
@@ -151,7 +151,8 @@ Form Elemental::clamped(Value tile, DType dtype, std::int64_t room) {
     HostArray limit = HostArray::scalar(static_cast<std::uint64_t>(room));
     tile = apply(o::kMinimum, {tile, k_->constant(limit)});
   }
-  if (dtype != DType::kI64) tile = apply(o::kConvert, {tile}, Attrs{{"result_dtype", Attr(DType::kI64)}});
+  if (dtype != DType::kI64)
+    tile = apply(o::kConvert, {tile}, Attrs{{"result_dtype", Attr(DType::kI64)}});
   if (wide(tile)) {
     tile = apply(o::kMaximum, {tile, k_->index(0)});
     tile = apply(o::kMinimum, {tile, k_->index(room)});
@@ -246,10 +247,10 @@ std::vector<Value> Elemental::inline_region(const ir::Graph& region, std::span<c
                                        op.def == &o::kCustomVjp || op.def == &o::kRemat)) {
       out = inline_region(*op.regions[0], in);
     } else {
-      throw UserError(ErrorParts{"compile: region of a reduction or scatter",
-                                 "elementwise ops on scalars", std::string(op.def->name),
-                                 "Write the region with elementwise ops."},
-                      op.loc.source);
+      throw UserError(
+          ErrorParts{"compile: region of a reduction or scatter", "elementwise ops on scalars",
+                     std::string(op.def->name), "Write the region with elementwise ops."},
+          op.loc.source);
     }
     for (std::size_t i = 0; i < op.results.size(); ++i)
       map[static_cast<std::size_t>(op.results[i])] = out[i];
@@ -275,6 +276,11 @@ Elemental::Guard Elemental::narrow(const Guard& guard, Value condition) {
   return g;
 }
 
+Elemental::Guard Elemental::narrow(const Guard& guard, const Guard& condition) {
+  if (dry()) return guard;
+  return {both(guard.lanes, condition.lanes), both(guard.all, condition.all)};
+}
+
 Value Elemental::load(Value ref, const Form& flat, const Guard& guard) {
   cost += 1;
   if (dry()) {
@@ -284,7 +290,8 @@ Value Elemental::load(Value ref, const Form& flat, const Guard& guard) {
   if (!has_lanes(flat)) {
     const Value at = scalar_index(flat);
     if (!guard.all.defined()) return k_->load_scalar(ref, {at});
-    return k_->load(ref, {at}, {}, {}, guard.all);
+    // Element 0 stands in for one that must not be read: there is no branch then.
+    return k_->load_scalar(ref, {k_->one(o::kSelect, {guard.all, at, k_->index(0)})});
   }
   Value mask = guard.lanes;
   if (guard.all.defined()) mask = both(widen(guard.all), mask);
@@ -303,10 +310,11 @@ void Elemental::store(Value ref, const Form& flat, Value tile, const Guard& guar
   }
   if (!has_lanes(flat)) {
     const Value at = scalar_index(flat);
-    if (guard.all.defined())
-      k_->store(ref, tile, {at}, {}, guard.all);
-    else
+    if (!guard.all.defined()) return k_->store(ref, tile, {at}, {});
+    k_->if_(guard.all, [&] {
       k_->store(ref, tile, {at}, {});
+      return std::vector<Value>{};
+    });
     return;
   }
   tile = widen(tile);
@@ -386,7 +394,8 @@ Value Elemental::tile_of(const Op& op, ValueId v, const Forms& index, const Guar
   }
   if (op.def == &o::kReshape) {
     const Form flat = flatten(index, graph_.type(v).dims());
-    return eval(op.operands[0], split_index(flat, graph_.type(op.operands[0]).dims(), guard), guard);
+    return eval(op.operands[0], split_index(flat, graph_.type(op.operands[0]).dims(), guard),
+                guard);
   }
   if (op.def == &o::kTranspose) {
     const Dims& perm = op.attrs.dims("permutation");
@@ -405,8 +414,8 @@ Value Elemental::tile_of(const Op& op, ValueId v, const Forms& index, const Guar
   if (op.def == &o::kReverse) {
     Forms at = index;
     for (std::int64_t d : op.attrs.dims("dimensions"))
-      at[static_cast<std::size_t>(d)] = index[static_cast<std::size_t>(d)] * -1 +
-                                        Form::number(graph_.type(v).dims()[d] - 1);
+      at[static_cast<std::size_t>(d)] =
+          index[static_cast<std::size_t>(d)] * -1 + Form::number(graph_.type(v).dims()[d] - 1);
     return eval(op.operands[0], at, guard);
   }
   if (op.def == &o::kConcatenate) return concatenate(op, index, guard);
@@ -437,8 +446,8 @@ Value Elemental::iota(const Op& op, ValueId v, const Forms& index) {
   return apply(o::kComplex, {i, k_->splat(real_dtype(to), {}, 0)});
 }
 
-Form Elemental::spread_index(Form f, std::int64_t n, std::int64_t step, Value* ok, bool* never) {
-  *ok = both(*ok, in_range(f, 0, (n - 1) * step + 1, never));
+Form Elemental::spread_index(Form f, std::int64_t n, std::int64_t step, Guard* ok, bool* never) {
+  *ok = narrow(*ok, in_range(f, 0, (n - 1) * step + 1, never));
   if (*never || n == 1) return Form();
   if (step == 1) return f;
   // f = step * at exactly, or a hole.
@@ -457,7 +466,7 @@ Form Elemental::spread_index(Form f, std::int64_t n, std::int64_t step, Value* o
   const Value q = apply(o::kDivide, {i, k_->index(step)});
   const Value hit = apply(o::kCompare, {apply(o::kMultiply, {q, k_->index(step)}), i},
                           Attrs{{"comparison_direction", Attr(ir::EnumAttr("EQ"))}});
-  *ok = both(*ok, hit);
+  *ok = narrow(*ok, hit);
   return opaque(q, n);
 }
 
@@ -466,15 +475,17 @@ Value Elemental::pad(const Op& op, const Forms& index, const Guard& guard) {
   const Dims& interior = op.attrs.dims("interior_padding");
   const Dims& dims = graph_.type(op.operands[0]).dims();
   Forms at(dims.size());
-  Value ok;
+  Guard inside;
   for (std::size_t d = 0; d < dims.size(); ++d) {
     bool never = false;
-    at[d] = spread_index(index[d] + Form::number(-low[d]), dims[d], interior[d] + 1, &ok, &never);
+    at[d] =
+        spread_index(index[d] + Form::number(-low[d]), dims[d], interior[d] + 1, &inside, &never);
     if (never) return eval(op.operands[1], {}, guard);
   }
-  const Value x = eval(op.operands[0], at, narrow(guard, ok));
+  const Value x = eval(op.operands[0], at, narrow(guard, inside));
   const Value fill = eval(op.operands[1], {}, guard);
   if (dry()) return {};
+  const Value ok = whole(inside);
   if (!ok.defined()) return x;
   return apply(o::kSelect, {ok, x, fill});
 }

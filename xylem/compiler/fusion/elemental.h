@@ -64,9 +64,14 @@ class Elemental {
   Forms split_index(const Form& flat, const Dims& dims, const Guard& guard);
 
   // The index into a dimension of size n that lies at `f` once n elements are spread `step` apart;
-  // *ok: the condition that there is one (undefined: always), *never: there is none anywhere.
-  Form spread_index(Form f, std::int64_t n, std::int64_t step, Value* ok, bool* never);
+  // adds to *ok the conditions that there is one; *never: there is none anywhere.
+  Form spread_index(Form f, std::int64_t n, std::int64_t step, Guard* ok, bool* never);
+  // Both hold. Conditions that are the same in all lanes stay apart from the others: loads of one
+  // element for all lanes depend on them alone.
+  Guard narrow(const Guard& guard, const Guard& condition);
   Guard narrow(const Guard& guard, Value condition);
+  // The conjunction as one tile; undefined if always true.
+  Value whole(const Guard& guard) { return both(guard.all, guard.lanes); }
 
   // An index as i64[] (no lanes) or as i64[lanes].
   Value scalar_index(const Form& f);

@@ -59,7 +59,7 @@ bool common_factors(const Dims& a, const Dims& b, Dims* factors, std::vector<int
 
 namespace {
 
-constexpr int kMaxCost = 500;         // ops in the body of a fused loop
+constexpr int kMaxCost = 500;  // ops in the body of a fused loop
 constexpr std::size_t kMaxInputs = 48;
 constexpr std::int64_t kMaxRow = 32768;  // elements of a row that is walked more than once
 
@@ -119,9 +119,10 @@ class Planner {
 
   Plan run() {
     choose_roles();
-    const std::size_t most = static_cast<std::size_t>(
-        std::count_if(plan_.roles.begin(), plan_.roles.end(),
-                      [](Role r) { return r == Role::kMember || r == Role::kSpecial; }));
+    const std::size_t most =
+        static_cast<std::size_t>(std::count_if(plan_.roles.begin(), plan_.roles.end(), [](Role r) {
+          return r == Role::kMember || r == Role::kSpecial;
+        }));
     words_ = most / 64 + 1;
     for (std::size_t i = 0; i < g_.ops.size(); ++i) {
       const Op& op = g_.ops[i];
@@ -130,10 +131,15 @@ class Planner {
           for (std::size_t r = 0; r < op.results.size(); ++r)
             plan_.view_of[static_cast<std::size_t>(op.results[r])] = plan_.root(op.operands[r]);
           break;
-        case Role::kSpecial: place_special(static_cast<int>(i)); break;
-        case Role::kMember: place_member(static_cast<int>(i)); break;
+        case Role::kSpecial:
+          place_special(static_cast<int>(i));
+          break;
+        case Role::kMember:
+          place_member(static_cast<int>(i));
+          break;
         case Role::kInline:
-        case Role::kConstant: break;
+        case Role::kConstant:
+          break;
       }
     }
     finish();
@@ -391,14 +397,15 @@ class Planner {
     // The loop's own element in the whole space and in its kept part.
     std::vector<int> f1, f2;
     Dims again;
-    if (!common_factors(used, parts, &again, &f1, &f2) || !(again == without_ones(used))) return fit;
+    if (!common_factors(used, parts, &again, &f1, &f2) || !(again == without_ones(used)))
+      return fit;
     Form whole, outer;
     std::int64_t stride = 1, outer_stride = 1;
     std::size_t k = f2.size();
     for (int i = used.ssize() - 1; i >= 0; --i) {
       if (used[i] == 1) continue;
-      const Part& part = space[static_cast<std::size_t>(
-          part_of[static_cast<std::size_t>(f2[--k])])];
+      const Part& part =
+          space[static_cast<std::size_t>(part_of[static_cast<std::size_t>(f2[--k])])];
       whole = whole + Form::axis(i, stride);
       stride *= used[i];
       if (!part.reduced) {
@@ -473,7 +480,8 @@ class Planner {
       for (int h : from) cycle = cycle || (h != g && depends(h, g));
       if (cycle) continue;
       const Group& group = plan_.groups[static_cast<std::size_t>(g)];
-      if (group.special || group.closed || group.inputs.size() + reads.size() > kMaxInputs) continue;
+      if (group.special || group.closed || group.inputs.size() + reads.size() > kMaxInputs)
+        continue;
       const Fit fit = fits(op, g);
       if (fit.ok) legal.emplace_back(g, fit);
     }

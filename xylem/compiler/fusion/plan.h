@@ -27,8 +27,8 @@ struct Part {
 // Ops that one kernel computes in one pass over one iteration space, or one special op.
 struct Group {
   bool special = false;
-  bool closed = false;      // takes no more ops: a reduction over nothing, whose rows are its elements
-  std::vector<int> ops;     // in graph order
+  bool closed = false;   // takes no more ops: a reduction over nothing, whose rows are its elements
+  std::vector<int> ops;  // in graph order
   std::vector<Part> space;  // kept and reduced dimensions, sizes > 1, neighbours of a kind merged
   std::int64_t total = 1;   // elements of the space
   std::int64_t outer = 1;   // elements of its kept part
@@ -38,11 +38,11 @@ struct Group {
 };
 
 struct Plan {
-  std::vector<Role> roles;              // per op
-  std::vector<int> group_of;            // per op: index into groups, -1 for none
-  std::vector<Group> groups;            // in an order of execution
-  std::vector<ir::ValueId> view_of;     // per value: the value whose memory it is (itself mostly)
-  std::vector<bool> row;                // per op: a member whose value spans the kept part only
+  std::vector<Role> roles;           // per op
+  std::vector<int> group_of;         // per op: index into groups, -1 for none
+  std::vector<Group> groups;         // in an order of execution
+  std::vector<ir::ValueId> view_of;  // per value: the value whose memory it is (itself mostly)
+  std::vector<bool> row;             // per op: a member whose value spans the kept part only
 
   ir::ValueId root(ir::ValueId v) const { return view_of[static_cast<std::size_t>(v)]; }
 };

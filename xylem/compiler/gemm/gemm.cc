@@ -170,13 +170,12 @@ GemmKernel make_gemm_kernel(const GemmShape& s, const MatrixLayout& a, const Mat
           k.load(rb, {k.add(base_b, k.mul(p, step_b))}, {0}, {c}, packed ? Value{} : columns);
       Values next;
       for (std::int64_t i = 0; i < r; ++i) {
-        const Value x = k.load_scalar(
-            ra, {k.add(at_a[static_cast<std::size_t>(i)], k.mul(p, a.column))});
+        const Value x =
+            k.load_scalar(ra, {k.add(at_a[static_cast<std::size_t>(i)], k.mul(p, a.column))});
         const Value va = k.broadcast(x, {c});
         const Value sum = sums[static_cast<std::size_t>(i)];
-        next.push_back(is_float(s.dtype)
-                           ? k.fma(va, vb, sum)
-                           : k.one(o::kAdd, {sum, k.one(o::kMultiply, {va, vb})}));
+        next.push_back(is_float(s.dtype) ? k.fma(va, vb, sum)
+                                         : k.one(o::kAdd, {sum, k.one(o::kMultiply, {va, vb})}));
       }
       return next;
     });

@@ -12,9 +12,9 @@ namespace xylem::compiler {
 // Where the elements of a matrix in a batch lie: element numbers step by these per batch
 // dimension, row and column.
 struct MatrixLayout {
-  Dims batch;                // per batch dimension
+  Dims batch;  // per batch dimension
   std::int64_t row = 0, column = 0;
-  std::int64_t size = 0;     // elements of the whole buffer
+  std::int64_t size = 0;  // elements of the whole buffer
 };
 
 struct GemmShape {

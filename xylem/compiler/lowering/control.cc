@@ -19,9 +19,7 @@ using ir::ValueId;
 using Sub = std::shared_ptr<const ProgramImpl>;
 
 std::int64_t bytes_of(const ir::Type& t) { return t.is_tensor() ? t.nbytes() : 0; }
-std::int64_t aligned(std::int64_t n) {
-  return std::max<std::int64_t>((n + 63) / 64 * 64, 64);
-}
+std::int64_t aligned(std::int64_t n) { return std::max<std::int64_t>((n + 63) / 64 * 64, 64); }
 
 std::string indent(const std::string& text) {
   std::string out = "\n    ";
@@ -76,8 +74,7 @@ class Carries {
   std::vector<void*> now_, next_;
 };
 
-std::vector<Carry> carries_of(const ProgramImpl& body, std::size_t first_param,
-                              std::size_t count) {
+std::vector<Carry> carries_of(const ProgramImpl& body, std::size_t first_param, std::size_t count) {
   std::vector<Carry> out;
   for (std::size_t i = 0; i < count; ++i)
     out.push_back({bytes_of(body.results[i]),
@@ -89,7 +86,10 @@ std::vector<Carry> carries_of(const ProgramImpl& body, std::size_t first_param,
 class While final : public Action {
  public:
   While(Sub cond, Sub body, std::size_t n, std::size_t captures)
-      : cond_(std::move(cond)), body_(std::move(body)), n_(n), captures_(captures),
+      : cond_(std::move(cond)),
+        body_(std::move(body)),
+        n_(n),
+        captures_(captures),
         carry_(carries_of(*body_, 0, n)) {}
 
   void run(void* const* o) const override {
@@ -125,7 +125,9 @@ class While final : public Action {
 class Branches final : public Action {
  public:
   Branches(std::vector<Sub> branches, std::size_t captures, std::size_t results, bool predicate)
-      : branches_(std::move(branches)), captures_(captures), results_(results),
+      : branches_(std::move(branches)),
+        captures_(captures),
+        results_(results),
         predicate_(predicate) {}
 
   void run(void* const* o) const override {
@@ -164,7 +166,8 @@ class Scan final : public Action {
     std::vector<std::int64_t> x_bytes, y_bytes;  // of one slice
   };
   Scan(Sub body, Shape shape)
-      : body_(std::move(body)), s_(std::move(shape)),
+      : body_(std::move(body)),
+        s_(std::move(shape)),
         carry_(carries_of(*body_, s_.consts, s_.carry)) {}
 
   void run(void* const* o) const override {
@@ -237,8 +240,7 @@ void lower_while(Lowering& l, const Op& op) {
   std::vector<Use> uses;
   for (ValueId v : op.operands) uses.push_back({l.buffer(v)});
   write_all(l, op, &uses);
-  for (ValueId v : op.results)
-    uses.push_back({l.temp(aligned(bytes_of(l.graph().type(v)))), true});
+  for (ValueId v : op.results) uses.push_back({l.temp(aligned(bytes_of(l.graph().type(v)))), true});
   uses.push_back({l.temp(64), true});
   uses.push_back({l.temp(aligned(std::max(cond->arena, body->arena))), true});
   const double ns = 10 * (cond->ns + body->ns);

@@ -121,17 +121,18 @@ void lower_reduce_window(Lowering& l, const Op& op) {
         e.loops() = walked;
         e.loops().insert(e.loops().end(), own.begin(), own.end());
         Forms at;
-        Value ok;
+        Elemental::Guard condition;
         for (std::size_t i = 0; i < rank; ++i) {
           Form f = Form::number(-low[i]);
           if (out[i] > 1) f = f + Form::axis(static_cast<int>(rank + i), strides[i]);
           if (window[i] > 1) f = f + Form::axis(static_cast<int>(i), dilation[i]);
           bool never = false;
-          at.push_back(e.spread_index(f, in[i], holes[i], &ok, &never));
+          at.push_back(e.spread_index(f, in[i], holes[i], &condition, &never));
           if (never) return values;  // the whole window lies in the padding
         }
         // Padding and holes do not take part.
-        const Elemental::Guard inside = e.narrow(guard, ok);
+        const Elemental::Guard inside = e.narrow(guard, condition);
+        const Value ok = e.whole(condition);
         const ir::Graph& region = *op.regions[0];
         Values args = values;
         for (std::size_t r = 0; r < n; ++r)
@@ -141,7 +142,8 @@ void lower_reduce_window(Lowering& l, const Op& op) {
           args.push_back(e.eval(op.operands[c], {}, {}));
         Values next = e.inline_region(region, args);
         if (ok.defined())
-          for (std::size_t r = 0; r < n; ++r) next[r] = e.apply(o::kSelect, {ok, next[r], values[r]});
+          for (std::size_t r = 0; r < n; ++r)
+            next[r] = e.apply(o::kSelect, {ok, next[r], values[r]});
         if (e.lanes() > 1)
           for (Value& v : next) v = e.widen(v);
         return next;
@@ -168,7 +170,8 @@ void lower_reduce_window(Lowering& l, const Op& op) {
   std::vector<Use> uses;
   for (ValueId v : e.inputs()) uses.push_back({v});
   for (ValueId v : op.results) uses.push_back({l.buffer(v), true});
-  const double work = static_cast<double>(num_elements(out)) * static_cast<double>(num_elements(window));
+  const double work =
+      static_cast<double>(num_elements(out)) * static_cast<double>(num_elements(window));
   l.kernel(k.finish(), std::move(uses), loops.points, work * 0.15 + 20, work);
 }
 

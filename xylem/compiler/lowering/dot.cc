@@ -121,9 +121,13 @@ Source make_dense(Lowering& l, const Side& side, const Dims& second, const Dims&
 
 void lower_dot(Lowering& l, const Op& op) {
   const ir::Graph& g = l.graph();
-  Side left{op.operands[0], op.attrs.dims_or("lhs_batching_dimensions", {}), {},
+  Side left{op.operands[0],
+            op.attrs.dims_or("lhs_batching_dimensions", {}),
+            {},
             op.attrs.dims_or("lhs_contracting_dimensions", {})};
-  Side right{op.operands[1], op.attrs.dims_or("rhs_batching_dimensions", {}), {},
+  Side right{op.operands[1],
+             op.attrs.dims_or("rhs_batching_dimensions", {}),
+             {},
              op.attrs.dims_or("rhs_contracting_dimensions", {})};
   for (Side* s : {&left, &right})
     for (int d = 0; d < g.type(s->value).rank(); ++d)
@@ -161,10 +165,10 @@ void lower_dot(Lowering& l, const Op& op) {
   const double flops = 2.0 * static_cast<double>(num_elements(shape.batch)) *
                        static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                        static_cast<double>(shape.k);
-  l.kernel(std::move(product.kernel),
-           {{a.buffer}, {right_buffer}, {l.buffer(op.results[0]), true}}, product.points,
-           flops / 200 + 20, flops,
-           static_cast<double>((shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * bytes));
+  l.kernel(
+      std::move(product.kernel), {{a.buffer}, {right_buffer}, {l.buffer(op.results[0]), true}},
+      product.points, flops / 200 + 20, flops,
+      static_cast<double>((shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * bytes));
 }
 
 }  // namespace xylem::compiler

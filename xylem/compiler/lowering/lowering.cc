@@ -63,8 +63,8 @@ void Lowering::kernel(ir::Kernel kernel, std::vector<Use> uses, std::int64_t poi
   out_.steps.push_back(std::move(step));
 }
 
-void Lowering::action(std::shared_ptr<const Action> action, std::vector<Use> uses,
-                      std::string name, double ns) {
+void Lowering::action(std::shared_ptr<const Action> action, std::vector<Use> uses, std::string name,
+                      double ns) {
   LoweredStep step;
   step.action = std::move(action);
   step.uses = std::move(uses);

@@ -23,8 +23,10 @@ class Concatenate final : public Action {
     auto* out = static_cast<std::byte*>(operands[bytes_.size()]);
     for (std::int64_t r = 0; r < rows_; ++r)
       for (std::size_t i = 0; i < bytes_.size(); ++i) {
-        std::memcpy(out, static_cast<const std::byte*>(operands[i]) + static_cast<std::size_t>(r) * bytes_[i],
-                    bytes_[i]);
+        std::memcpy(
+            out,
+            static_cast<const std::byte*>(operands[i]) + static_cast<std::size_t>(r) * bytes_[i],
+            bytes_[i]);
         out += bytes_[i];
       }
   }
@@ -63,8 +65,9 @@ void lower_bitcast(Lowering& l, const Op& op) {
   if (dtype_bits(from.dtype()) < 8 || dtype_bits(to.dtype()) < 8)
     refuse(op, fmt::format("{} to {}: elements under 8 bits take a byte each", from.to_string(),
                            to.to_string()));
-  l.action(make_copy(from.nbytes()), {{l.buffer(op.operands[0])}, {l.buffer(op.results[0]), true, 0}},
-           "bitcast", static_cast<double>(from.nbytes()) / 20);
+  l.action(make_copy(from.nbytes()),
+           {{l.buffer(op.operands[0])}, {l.buffer(op.results[0]), true, 0}}, "bitcast",
+           static_cast<double>(from.nbytes()) / 20);
 }
 
 // out = operand with update written over it: in place where the operand dies.
@@ -82,8 +85,7 @@ void lower_dynamic_update_slice(Lowering& l, const Op& op) {
   e.loops().push_back({0, 0, 1, k.index(0)});
   for (int d = 0; d < whole.rank(); ++d) {
     const ValueId s = op.operands[static_cast<std::size_t>(d) + 2];
-    starts.push_back(
-        e.clamped(e.eval(s, {}, {}), g.type(s).dtype(), whole.dim(d) - part.dim(d)));
+    starts.push_back(e.clamped(e.eval(s, {}, {}), g.type(s).dtype(), whole.dim(d) - part.dim(d)));
   }
   loops.run(e, part.dims(), [&](const Elemental::Guard& guard) {
     Forms index, at;

@@ -4,8 +4,8 @@
 #include "xylem/compiler/fusion/loop_kernel.h"
 #include "xylem/compiler/lowering/lowering.h"
 #include "xylem/ir/op_def.h"
-#include "xylem/ir/ops/gather_scatter.h"
 #include "xylem/ir/ops/all.h"
+#include "xylem/ir/ops/gather_scatter.h"
 
 namespace xylem::compiler {
 namespace {
@@ -93,7 +93,8 @@ void lower_scatter(Lowering& l, const Op& op) {
       Forms where;
       std::size_t s = 0;
       for (int x = 0; x < index_type.rank(); ++x)
-        where.push_back(x == vector_dim ? Form::number(static_cast<std::int64_t>(i)) : scattered[s++]);
+        where.push_back(x == vector_dim ? Form::number(static_cast<std::int64_t>(i))
+                                        : scattered[s++]);
       Value start = e.eval(indices, where, {});
       if (k.dtype(start) != DType::kI64)
         start = e.apply(o::kConvert, {start}, Attrs{{"result_dtype", Attr(DType::kI64)}});
@@ -109,7 +110,8 @@ void lower_scatter(Lowering& l, const Op& op) {
     const Form flat = flatten(at, dims);
     Values args;
     for (std::size_t r = 0; r < n; ++r) args.push_back(e.load(outs[r], flat, guard));
-    for (std::size_t r = 0; r < n; ++r) args.push_back(e.eval(op.operands[n + 1 + r], index, guard));
+    for (std::size_t r = 0; r < n; ++r)
+      args.push_back(e.eval(op.operands[n + 1 + r], index, guard));
     for (std::size_t c = 0; c < captures; ++c)
       args.push_back(e.eval(op.operands[2 * n + 1 + c], {}, {}));
     const Values now = e.inline_region(*op.regions[0], args);

@@ -87,12 +87,12 @@ void lower_sort(Lowering& l, const Op& op) {
                 args.insert(args.end(), captured.begin(), captured.end());
                 const Value before = e.inline_region(*op.regions[0], args)[0];
                 const Value left_done = k.one(o::kNot, {k.less(ij[0], mid)});
-                const Value take = k.one(
-                    o::kAnd, {k.less(ij[1], hi), k.one(o::kOr, {left_done, before})});
+                const Value take =
+                    k.one(o::kAnd, {k.less(ij[1], hi), k.one(o::kOr, {left_done, before})});
                 for (std::size_t x = 0; x < n; ++x)
                   k.store(work[x], k.one(o::kSelect, {take, b[x], a[x]}), {k.add(to, to_at)}, {});
-                const Value one = k.one(o::kConvert, {take},
-                                        Attrs{{"result_dtype", Attr(DType::kI64)}});
+                const Value one =
+                    k.one(o::kConvert, {take}, Attrs{{"result_dtype", Attr(DType::kI64)}});
                 e.leave();
                 return Values{k.add(ij[0], k.sub(k.index(1), one)), k.add(ij[1], one)};
               });

@@ -107,7 +107,8 @@ class Dots {
     for (std::int64_t d : roles.free_l) map_l[d] = place(tl.dims()[d]);
     for (std::int64_t d : roles.free_r) map_r[d] = place(tr.dims()[d]);
     if (last) contract();
-    const ValueId product = b_.one(o::kMultiply, {spread(l, map_l, shape), spread(r, map_r, shape)});
+    const ValueId product =
+        b_.one(o::kMultiply, {spread(l, map_l, shape), spread(r, map_r, shape)});
     if (k == 1) return b_.one(o::kReshape, {product}, Attrs{{"shape", Attr(result.dims())}});
     return b_.one(o::kReduce, {product, b_.splat(result.dtype(), {}, 0)},
                   Attrs{{"dimensions", Attr(reduced)}}, {adder(result.dtype())});
@@ -156,9 +157,8 @@ ir::GraphPtr canonicalize_dots(const ir::GraphPtr& graph) {
       rewriter.copy(op);
       continue;
     }
-    rewriter.set(op.results[0],
-                 dots.rewrite(op, rewriter[op.operands[0]], rewriter[op.operands[1]],
-                              graph->type(op.results[0]).dtype()));
+    rewriter.set(op.results[0], dots.rewrite(op, rewriter[op.operands[0]], rewriter[op.operands[1]],
+                                             graph->type(op.results[0]).dtype()));
   }
   return rewriter.finish();
 }

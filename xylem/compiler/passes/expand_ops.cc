@@ -43,8 +43,8 @@ std::vector<ValueId> expand_top_k(Builder& b, const Op& op, ValueId x) {
                              Attrs{{"iota_dimension", Attr(last)},
                                    {"shape", Attr(t.dims())},
                                    {"result_dtype", Attr(DType::kI32)}});
-  const ValueIds sorted = b.op(o::kSort, {x, iota},
-                               Attrs{{"dimension", Attr(last)}, {"is_stable", Attr(true)}}, {graph});
+  const ValueIds sorted = b.op(
+      o::kSort, {x, iota}, Attrs{{"dimension", Attr(last)}, {"is_stable", Attr(true)}}, {graph});
   Dims start(t.dims().size(), 0), limit = t.dims();
   limit[last] = k;
   std::vector<ValueId> out;
@@ -80,7 +80,8 @@ class ThreeFry {
     auto [x0, x1] = rounds(low(c), high(c), spread(low(key), flat), spread(high(key), flat));
     ValueId bits;
     if (wide) {
-      const ValueId hi = b_.one(o::kShiftLeft, {to(x1, DType::kU64), number(DType::kU64, flat, 32)});
+      const ValueId hi =
+          b_.one(o::kShiftLeft, {to(x1, DType::kU64), number(DType::kU64, flat, 32)});
       bits = reshape(b_.one(o::kOr, {to(x0, DType::kU64), hi}), half);
     } else if (!pairs) {
       bits = reshape(x0, {});
@@ -94,7 +95,8 @@ class ThreeFry {
       if (!(whole == out.dims()))
         bits = b_.one(o::kSlice, {bits}, slice_attrs(Dims(whole.size(), 0), out.dims()));
     }
-    const ValueId next = b_.one(o::kAdd, {counter, number(DType::kU64, {}, static_cast<double>(n))});
+    const ValueId next =
+        b_.one(o::kAdd, {counter, number(DType::kU64, {}, static_cast<double>(n))});
     const ValueId state = b_.one(o::kConcatenate, {reshape(key, {1}), reshape(next, {1})},
                                  Attrs{{"dimension", Attr(0)}});
     return {state, to(bits, out.dtype())};
@@ -123,9 +125,8 @@ class ThreeFry {
   }
   ValueId rotate(ValueId v, int n) {
     const Dims shape = b_.type(v).dims();
-    return b_.one(o::kOr,
-                  {b_.one(o::kShiftLeft, {v, number(DType::kU32, shape, n)}),
-                   b_.one(o::kShiftRightLogical, {v, number(DType::kU32, shape, 32 - n)})});
+    return b_.one(o::kOr, {b_.one(o::kShiftLeft, {v, number(DType::kU32, shape, n)}),
+                           b_.one(o::kShiftRightLogical, {v, number(DType::kU32, shape, 32 - n)})});
   }
   // Threefry-2x32, 20 rounds.
   std::pair<ValueId, ValueId> rounds(ValueId x0, ValueId x1, ValueId k0, ValueId k1) {
@@ -141,7 +142,8 @@ class ThreeFry {
         x1 = b_.one(o::kXor, {rotate(x1, r), x0});
       }
       x0 = b_.one(o::kAdd, {x0, ks[(i + 1) % 3]});
-      x1 = b_.one(o::kAdd, {x1, b_.one(o::kAdd, {ks[(i + 2) % 3], number(DType::kU32, shape, i + 1)})});
+      x1 = b_.one(o::kAdd,
+                  {x1, b_.one(o::kAdd, {ks[(i + 2) % 3], number(DType::kU32, shape, i + 1)})});
     }
     return {x0, x1};
   }

@@ -22,8 +22,8 @@ ir::GraphPtr merge_common(const ir::GraphPtr& graph);
 // constants: x * 1 -> x, x + (-0.0) -> x, reshape(reshape(x)) -> reshape(x), …
 ir::GraphPtr simplify(const ir::GraphPtr& graph);
 
-// Ops without code of their own -> others: top_k -> sort + slice, rng_bit_generator THREE_FRY -> u32
-// arithmetic, elementwise ops by their own decomposition (OpDef::expand).
+// Ops without code of their own -> others: top_k -> sort + slice, rng_bit_generator THREE_FRY ->
+// u32 arithmetic, elementwise ops by their own decomposition (OpDef::expand).
 ir::GraphPtr expand_ops(const ir::GraphPtr& graph);
 
 // dot_general of narrow floats, bool and complex numbers -> products of f32, i32 and real parts;

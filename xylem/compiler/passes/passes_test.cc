@@ -64,9 +64,13 @@ TEST(Passes, CallsAreInlined) {
 
 std::string binary(const std::string& op, const std::string& constant, bool right) {
   return "graph @f(%0: f32[4]) -> (f32[4]) {\n"
-         "  %1 = stablehlo.constant() {value = dense f32[] " + constant + "} : f32[]\n"
+         "  %1 = stablehlo.constant() {value = dense f32[] " +
+         constant +
+         "} : f32[]\n"
          "  %2 = stablehlo.broadcast_in_dim(%1) {broadcast_dimensions = [], shape = [4]} : f32[4]\n"
-         "  %3 = stablehlo." + op + (right ? "(%0, %2)" : "(%2, %0)") + " : f32[4]\n"
+         "  %3 = stablehlo." +
+         op + (right ? "(%0, %2)" : "(%2, %0)") +
+         " : f32[4]\n"
          "  return %3\n}\n";
 }
 
@@ -111,11 +115,11 @@ TEST(Passes, SmallConstantsFold) {
 }
 
 TEST(Passes, ProductsWithVectorsBecomeSums) {
-  const ir::GraphPtr g = canonicalize_dots(ir::parse_graph(
-      "graph @f(%0: f32[4,8], %1: f32[8]) -> (f32[4]) {\n"
-      "  %2 = stablehlo.dot_general(%0, %1) {lhs_contracting_dimensions = [1], "
-      "rhs_contracting_dimensions = [0]} : f32[4]\n"
-      "  return %2\n}\n"));
+  const ir::GraphPtr g = canonicalize_dots(
+      ir::parse_graph("graph @f(%0: f32[4,8], %1: f32[8]) -> (f32[4]) {\n"
+                      "  %2 = stablehlo.dot_general(%0, %1) {lhs_contracting_dimensions = [1], "
+                      "rhs_contracting_dimensions = [0]} : f32[4]\n"
+                      "  return %2\n}\n"));
   EXPECT_TRUE(ir::verify(*g).empty());
   EXPECT_EQ(g->to_string().find("dot_general"), std::string::npos);
 }

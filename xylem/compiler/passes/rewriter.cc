@@ -9,8 +9,9 @@ using ir::ValueId;
 Rewriter::Rewriter(const ir::Graph& old)
     : old_(old), builder_(old.name), map_(old.values.size(), ir::kNoValue) {
   for (std::size_t i = 0; i < old.params.size(); ++i)
-    set(old.params[i], builder_.param(old.type(old.params[i]),
-                                      i < old.param_attrs.size() ? old.param_attrs[i] : ir::Attrs()));
+    set(old.params[i],
+        builder_.param(old.type(old.params[i]),
+                       i < old.param_attrs.size() ? old.param_attrs[i] : ir::Attrs()));
 }
 
 ir::ValueIds Rewriter::operands(const ir::Op& op) const {

@@ -132,8 +132,8 @@ class Simplifier {
         op.def == &o::kOptimizationBarrier)
       return kNoValue;
     const bool elementwise = op.def->is(ir::kPointwise);
-    if (!elementwise &&
-        (!op.def->is(ir::kStructural) || op.def == &o::kBroadcastInDim || result.size() > kFoldLimit))
+    if (!elementwise && (!op.def->is(ir::kStructural) || op.def == &o::kBroadcastInDim ||
+                         result.size() > kFoldLimit))
       return kNoValue;
     std::vector<HostArray> args;
     for (ValueId v : in) {
@@ -149,8 +149,7 @@ class Simplifier {
     }
     NoRegions regions;
     const Type t = elementwise ? result.with_dims({}) : result;
-    std::vector<HostArray> out =
-        op.def->eval({op, args, std::span<const Type>(&t, 1), regions});
+    std::vector<HostArray> out = op.def->eval({op, args, std::span<const Type>(&t, 1), regions});
     if (!elementwise) return b_.constant(std::move(out[0]));
     return constant(out[0].to_contiguous(), result.dims());
   }
@@ -223,7 +222,8 @@ class Simplifier {
       if (type(in[0]).dims() == result.dims() && is_identity(dims)) return in[0];
       if (const Op* inner = def(in[0], o::kBroadcastInDim)) {
         Dims composed;
-        for (std::int64_t d : inner->attrs.dims("broadcast_dimensions")) composed.push_back(dims[d]);
+        for (std::int64_t d : inner->attrs.dims("broadcast_dimensions"))
+          composed.push_back(dims[d]);
         return broadcast(inner->operands[0], result.dims(), composed);
       }
       return kNoValue;
@@ -236,8 +236,7 @@ class Simplifier {
         Dims composed;
         for (std::int64_t p : perm) composed.push_back(first[p]);
         if (is_identity(composed)) return inner->operands[0];
-        return b_.one(o::kTranspose, {inner->operands[0]},
-                      Attrs{{"permutation", Attr(composed)}});
+        return b_.one(o::kTranspose, {inner->operands[0]}, Attrs{{"permutation", Attr(composed)}});
       }
       if (auto s = splat(in[0])) return constant(*s, result.dims());
       // Only dimensions of size 1 move: a reshape.
@@ -270,8 +269,7 @@ class Simplifier {
       const Dims zeros(result.dims().size(), 0);
       if (type(in[0]).size() == 0) return broadcast(in[1], result.dims(), {});
       if (op.attrs.dims("edge_padding_low") == zeros &&
-          op.attrs.dims("edge_padding_high") == zeros &&
-          type(in[0]).dims() == result.dims())
+          op.attrs.dims("edge_padding_high") == zeros && type(in[0]).dims() == result.dims())
         return in[0];
       return kNoValue;
     }
@@ -301,8 +299,9 @@ class Simplifier {
         st.push_back(strides0[i] * strides[i]);
         l.push_back(s[i] + (result.dims()[i] - 1) * st[i] + 1);
       }
-      return b_.one(o::kSlice, {inner->operands[0]},
-                    Attrs{{"start_indices", Attr(s)}, {"limit_indices", Attr(l)}, {"strides", Attr(st)}});
+      return b_.one(
+          o::kSlice, {inner->operands[0]},
+          Attrs{{"start_indices", Attr(s)}, {"limit_indices", Attr(l)}, {"strides", Attr(st)}});
     }
     if (const Op* c = def(in[0], o::kConcatenate)) {
       const auto axis = static_cast<std::size_t>(c->attrs.i64("dimension"));
@@ -315,7 +314,8 @@ class Simplifier {
           l[axis] -= at;
           if (type(part).dims() == result.dims()) return part;
           return b_.one(o::kSlice, {part},
-                        Attrs{{"start_indices", Attr(s)}, {"limit_indices", Attr(l)},
+                        Attrs{{"start_indices", Attr(s)},
+                              {"limit_indices", Attr(l)},
                               {"strides", Attr(strides)}});
         }
         at += size;

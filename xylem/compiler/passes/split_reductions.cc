@@ -53,11 +53,11 @@ Split choose(const Dims& dims, const Dims& reduced) {
 ir::GraphPtr split_reductions(const ir::GraphPtr& graph) {
   bool any = false;
   const auto split_of = [&](const Op& op) -> Split {
-    if (op.def != &o::kReduce || op.results.size() != 1 ||
-        op.attrs.i64_or("num_captures", 0) != 0)
+    if (op.def != &o::kReduce || op.results.size() != 1 || op.attrs.i64_or("num_captures", 0) != 0)
       return {};
     const ir::Type& t = graph->type(op.operands[0]);
-    if (!known_reducer(*op.regions[0]) || t.dtype() != graph->type(op.results[0]).dtype()) return {};
+    if (!known_reducer(*op.regions[0]) || t.dtype() != graph->type(op.results[0]).dtype())
+      return {};
     return choose(t.dims(), op.attrs.dims("dimensions"));
   };
   for (const Op& op : graph->ops) any = any || split_of(op).dim >= 0;
@@ -76,7 +76,8 @@ ir::GraphPtr split_reductions(const ir::GraphPtr& graph) {
     const auto at = static_cast<std::size_t>(split.dim);
     const std::int64_t size = t.dims()[at];
     const std::int64_t blocks = (size + split.block - 1) / split.block;
-    const ValueId identity = b.constant(reducer_identity(*known_reducer(*op.regions[0]), t.dtype()));
+    const ValueId identity =
+        b.constant(reducer_identity(*known_reducer(*op.regions[0]), t.dtype()));
     if (blocks * split.block != size) {
       Dims zeros(t.dims().size(), 0), high = zeros;
       high[at] = blocks * split.block - size;

@@ -28,7 +28,8 @@ class Arena {
     if (best == gaps_.end()) {
       // Extend the last gap if it touches the end.
       std::int64_t at = size_;
-      if (!gaps_.empty() && std::prev(gaps_.end())->first + std::prev(gaps_.end())->second == size_) {
+      if (!gaps_.empty() &&
+          std::prev(gaps_.end())->first + std::prev(gaps_.end())->second == size_) {
         at = std::prev(gaps_.end())->first;
         gaps_.erase(std::prev(gaps_.end()));
       }
@@ -100,12 +101,12 @@ class Assigner {
   enum class Kind { kInternal, kParam, kConstant };
   struct Buffer {
     Kind kind = Kind::kInternal;
-    int index = -1;           // of a parameter
+    int index = -1;  // of a parameter
     std::int64_t bytes = 0;
-    int result = -1;          // the result whose memory it is
+    int result = -1;            // the result whose memory it is
     int first = -1, last = -1;  // steps
-    int leader = -1;          // the buffer that stands for all that share its memory
-    std::int64_t offset = -1; // arena or constants
+    int leader = -1;            // the buffer that stands for all that share its memory
+    std::int64_t offset = -1;   // arena or constants
   };
   Buffer& at(int b) { return buffers_[static_cast<std::size_t>(b)]; }
   int leader(int b) {
@@ -259,7 +260,8 @@ class Assigner {
     }
     Arena arena;
     for (int s = 0; s <= n; ++s) {
-      for (int b : begin[static_cast<std::size_t>(s)]) at(b).offset = arena.take(aligned(at(b).bytes));
+      for (int b : begin[static_cast<std::size_t>(s)])
+        at(b).offset = arena.take(aligned(at(b).bytes));
       for (int b : end[static_cast<std::size_t>(s)]) arena.give(at(b).offset, aligned(at(b).bytes));
     }
     program_.arena = arena.size();
@@ -283,7 +285,8 @@ class Assigner {
       step.points = from.points;
       step.ns = from.ns;
       step.name = from.name;
-      const double per_point = from.ns / static_cast<double>(std::max<std::int64_t>(from.points, 1));
+      const double per_point =
+          from.ns / static_cast<double>(std::max<std::int64_t>(from.points, 1));
       if (from.kernel >= 0 && from.ns > 8000 && from.points > 1)
         step.grain = std::max<std::int64_t>(1, std::llround(std::ceil(4000 / per_point)));
       for (const Use& u : from.uses)

@@ -50,9 +50,9 @@ void run_interpreted(const CompiledKernel& k, void* const* buffers) {
   std::size_t b = 0;
   for (const ir::Kernel::Param& p : k.interpreted->params) {
     if (p.space == ir::MemorySpace::kScratch) continue;
-    arrays.emplace_back(p.dtype, p.dims,
-                        std::shared_ptr<std::byte>(static_cast<std::byte*>(buffers[b++]),
-                                                   [](std::byte*) {}));
+    arrays.emplace_back(
+        p.dtype, p.dims,
+        std::shared_ptr<std::byte>(static_cast<std::byte*>(buffers[b++]), [](std::byte*) {}));
   }
   ir::run_kernel(*k.interpreted, arrays);
 }
@@ -137,7 +137,8 @@ void CompiledKernel::run(void* const* buffers, std::int64_t begin, std::int64_t 
     status = entry(all, nullptr, begin, end);
   }
   if (status != 0)
-    throw InternalError(ErrorParts{"run a kernel", "status 0", fmt::format("{} from {}", status, name),
+    throw InternalError(ErrorParts{"run a kernel", "status 0",
+                                   fmt::format("{} from {}", status, name),
                                    "Report this program."});
 }
 

@@ -74,7 +74,8 @@ void ProgramImpl::run(std::span<void* const> p, std::span<void* const> r, void* 
   for (std::size_t i = 0; i < r.size(); ++i) {
     const int a = placement[i].aliased_param;
     if (a < 0 || r[i] == p[static_cast<std::size_t>(a)]) continue;
-    std::memcpy(r[i], p[static_cast<std::size_t>(a)], static_cast<std::size_t>(results[i].nbytes()));
+    std::memcpy(r[i], p[static_cast<std::size_t>(a)],
+                static_cast<std::size_t>(results[i].nbytes()));
     bases[2 + static_cast<std::size_t>(a)] = r[i];
   }
   // XYLEM_LOG=steps: what each step of this run takes.
@@ -102,13 +103,14 @@ void ProgramImpl::run(std::span<void* const> p, std::span<void* const> r, void* 
 
 std::string ProgramImpl::text() const {
   std::string out = graph ? graph->to_string() : "";
-  out += fmt::format("\narena {} bytes, {} steps, {} kernels\n", arena, steps.size(), kernels.size());
+  out +=
+      fmt::format("\narena {} bytes, {} steps, {} kernels\n", arena, steps.size(), kernels.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& s = steps[i];
     out += fmt::format("{:4} {:<28}", i, s.name);
     if (s.kernel >= 0)
-      out += fmt::format(" kernel {} points {} grain {} about {:.1f} us", s.kernel, s.points, s.grain,
-                         s.ns / 1000);
+      out += fmt::format(" kernel {} points {} grain {} about {:.1f} us", s.kernel, s.points,
+                         s.grain, s.ns / 1000);
     else
       out += " " + s.action->text();
     out += "  (";

@@ -1,6 +1,8 @@
 #include "xylem/compiler/testing/compare.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -8,33 +10,68 @@
 #include <random>
 
 #include "xylem/base/dtype_cast.h"
+#include "xylem/base/env.h"
+#include "xylem/base/error.h"
 #include "xylem/ir/interpreter.h"
+#include "xylem/ir/testing/random_program.h"
 
 namespace xylem::compiler::testing {
+
+namespace {
+
+bool guarded() {
+  static const bool yes = env_flag("XYLEM_GUARD");
+  return yes;
+}
+
+// Memory for a run, full of signalling NaNs; with XYLEM_GUARD=1 it ends at an inaccessible page.
+std::shared_ptr<std::byte> memory(std::size_t bytes) {
+  const std::size_t size = (std::max<std::size_t>(bytes, 1) + 63) / 64 * 64;
+  std::shared_ptr<std::byte> out;
+  if (guarded()) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t mapped = (size + page - 1) / page * page + page;
+    void* base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    XYLEM_CHECK(base != MAP_FAILED, "no memory for a guarded block");
+    std::byte* end = static_cast<std::byte*>(base) + mapped - page;
+    mprotect(end, page, PROT_NONE);
+    out = {end - size, [base, mapped](std::byte*) { munmap(base, mapped); }};
+  } else {
+    out = {static_cast<std::byte*>(std::aligned_alloc(64, size)),
+           [](std::byte* p) { std::free(p); }};
+  }
+  const std::uint32_t signalling = 0x7FA5A5A5u;
+  for (std::size_t i = 0; i < size; i += 4) std::memcpy(out.get() + i, &signalling, 4);
+  return out;
+}
+
+}  // namespace
 
 std::vector<HostArray> run_program(const Program& program, const std::vector<HostArray>& args,
                                    bool donate) {
   std::vector<HostArray> params, results;
-  for (const HostArray& a : args) params.push_back(donate ? a.clone() : a);
   std::vector<void*> p, r;
-  for (HostArray& a : params) p.push_back(a.data());
+  for (const HostArray& a : args) {
+    params.emplace_back(a.dtype(), a.dims(), memory(a.nbytes()));
+    std::memcpy(params.back().data(), a.data(), a.nbytes());
+    p.push_back(params.back().data());
+  }
   for (std::size_t i = 0; i < program.result_types().size(); ++i) {
     const ir::Type& t = program.result_types()[i];
     const int alias = program.placements()[i].aliased_param;
     if (!t.is_tensor())
-      results.push_back(HostArray(DType::kBool, {1}));
+      results.emplace_back(DType::kBool, Dims{1});
     else if (donate && alias >= 0)
-      results.push_back(
-          HostArray(t.dtype(), t.dims(), params[static_cast<std::size_t>(alias)].owner()));
+      results.emplace_back(t.dtype(), t.dims(), params[static_cast<std::size_t>(alias)].owner());
     else
-      results.push_back(HostArray(t.dtype(), t.dims()));
+      results.emplace_back(t.dtype(), t.dims(), memory(static_cast<std::size_t>(t.nbytes())));
     r.push_back(results.back().data());
   }
-  const auto bytes = static_cast<std::size_t>((program.arena_bytes() + 127) / 64 * 64);
-  std::byte* arena = static_cast<std::byte*>(std::aligned_alloc(64, bytes));
-  std::memset(arena, 0xFB, bytes);
-  program.run(p, r, arena);
-  std::free(arena);
+  const std::shared_ptr<std::byte> arena = memory(static_cast<std::size_t>(program.arena_bytes()));
+  program.run(p, r, arena.get());
+  for (std::size_t i = 0; i < args.size() && !donate; ++i)
+    XYLEM_CHECK(params[i].bit_equal(args[i]),
+                "a program wrote to an argument that it was not given");
   return results;
 }
 
@@ -95,6 +132,30 @@ std::string compare(const ir::GraphPtr& graph, const std::vector<HostArray>& arg
     if (!d.empty()) return fmt::format("result {}: {}", i, d);
   }
   return "";
+}
+
+std::string random_failure(bool exact, std::uint64_t seed) {
+  const ir::GraphPtr g = ir::testing::random_program(seed, {.exact = exact});
+  // The program at work when a run ends in a fault.
+  if (log_enabled("random")) log_line("random", fmt::format("seed {}\n{}", seed, g->to_string()));
+  const std::vector<HostArray> args = make_args(*g, seed);
+  try {
+    ir::evaluate(*g, args);
+  } catch (const UserError&) {
+    return "";  // what the interpreter refuses cannot be compared
+  }
+  Options options;
+  options.quick = seed % 2 == 0;
+  if (seed % 3 == 0)
+    for (std::size_t p = 0; p < g->params.size(); ++p)
+      options.donated.push_back(static_cast<int>(p));
+  std::string diff;
+  try {
+    diff = compare(g, args, exact ? Tolerance{} : Tolerance{1e-3, 1e-3}, options);
+  } catch (const Error& e) {
+    diff = e.what();
+  }
+  return diff.empty() ? "" : fmt::format("seed {}: {}\n{}", seed, diff, g->to_string());
 }
 
 }  // namespace xylem::compiler::testing

@@ -47,7 +47,9 @@ class Maker {
     return lo + static_cast<int>(random_() % static_cast<std::uint64_t>(hi - lo + 1));
   }
   bool chance(int percent) { return number(1, 100) <= percent; }
-  ValueId any() { return values_[static_cast<std::size_t>(number(0, static_cast<int>(values_.size()) - 1))]; }
+  ValueId any() {
+    return values_[static_cast<std::size_t>(number(0, static_cast<int>(values_.size()) - 1))];
+  }
   DType dtype() {
     static constexpr DType kExactTypes[] = {
         DType::kF32, DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI32, DType::kI64,
@@ -83,27 +85,48 @@ class Maker {
   }
   ValueId index(std::int64_t size) {
     // An index somewhere around the range.
-    return b_.constant(HostArray::scalar(static_cast<std::int32_t>(number(-1, static_cast<int>(size)))));
+    return b_.constant(
+        HostArray::scalar(static_cast<std::int32_t>(number(-1, static_cast<int>(size)))));
   }
 
   void step() {
     switch (number(0, 19)) {
-      case 0: case 1: case 2: case 3: case 4: return pointwise();
-      case 5: return broadcast();
-      case 6: return reshape();
-      case 7: return transpose();
-      case 8: return slice();
-      case 9: return pad();
-      case 10: return concatenate();
-      case 11: return reduce();
-      case 12: return normalise();
-      case 13: return update();
-      case 14: return sort_or_walk();
-      case 15: return gather_or_scatter();
-      case 16: return loop();
-      case 17: return branch();
-      case 18: return chance(50) ? product() : reduce();
-      case 19: return window();
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+        return pointwise();
+      case 5:
+        return broadcast();
+      case 6:
+        return reshape();
+      case 7:
+        return transpose();
+      case 8:
+        return slice();
+      case 9:
+        return pad();
+      case 10:
+        return concatenate();
+      case 11:
+        return reduce();
+      case 12:
+        return normalise();
+      case 13:
+        return update();
+      case 14:
+        return sort_or_walk();
+      case 15:
+        return gather_or_scatter();
+      case 16:
+        return loop();
+      case 17:
+        return branch();
+      case 18:
+        return chance(50) ? product() : reduce();
+      case 19:
+        return window();
     }
   }
 
@@ -111,7 +134,8 @@ class Maker {
     const ValueId x = any();
     const Type t = type(x);
     if (!options_.exact) {
-      static const OpDef* const kUnary[] = {&o::kTanh, &o::kLogistic, &o::kSine, &o::kNegate, &o::kAbs};
+      static const OpDef* const kUnary[] = {&o::kTanh, &o::kLogistic, &o::kSine, &o::kNegate,
+                                            &o::kAbs};
       static const OpDef* const kBinary[] = {&o::kAdd, &o::kSubtract, &o::kMaximum, &o::kMinimum};
       if (is_bool(t.dtype()) || is_integer(t.dtype())) return;
       if (chance(40)) return keep(b_.op(*kUnary[number(0, 4)], {x}));
@@ -121,8 +145,8 @@ class Maker {
       }
       return keep(b_.op(*kBinary[number(0, 3)], {x, like(t)}));
     }
-    const OpDef& op = *pointwise_[static_cast<std::size_t>(
-        number(0, static_cast<int>(pointwise_.size()) - 1))];
+    const OpDef& op =
+        *pointwise_[static_cast<std::size_t>(number(0, static_cast<int>(pointwise_.size()) - 1))];
     Attrs attrs;
     if (op.find_attr("comparison_direction")) {
       static constexpr const char* kDirections[] = {"EQ", "NE", "LT", "LE", "GT", "GE"};
@@ -170,7 +194,10 @@ class Maker {
     Dims perm;
     for (int i = 0; i < type(x).rank(); ++i) perm.push_back(i);
     std::shuffle(perm.begin(), perm.end(), random_);
-    if (chance(25)) return keep(b_.op(o::kReverse, {x}, Attrs{{"dimensions", Attr(Dims(std::span<const std::int64_t>(perm.data(), perm.size() / 2)))}}));
+    if (chance(25))
+      return keep(b_.op(o::kReverse, {x},
+                        Attrs{{"dimensions", Attr(Dims(std::span<const std::int64_t>(
+                                                 perm.data(), perm.size() / 2)))}}));
     keep(b_.op(o::kTranspose, {x}, Attrs{{"permutation", Attr(perm)}}));
   }
 
@@ -186,7 +213,9 @@ class Maker {
     }
     if (chance(60))
       return keep(b_.op(o::kSlice, {x},
-                        Attrs{{"start_indices", Attr(start)}, {"limit_indices", Attr(limit)}, {"strides", Attr(stride)}}));
+                        Attrs{{"start_indices", Attr(start)},
+                              {"limit_indices", Attr(limit)},
+                              {"strides", Attr(stride)}}));
     std::vector<ValueId> in = {x};
     for (const Dims dims = type(x).dims(); std::int64_t d : dims) in.push_back(index(d));
     keep(b_.op(o::kDynamicSlice, in, Attrs{{"slice_sizes", Attr(sizes)}}));
@@ -202,7 +231,9 @@ class Maker {
     }
     const ValueId fill = b_.splat(type(x).dtype(), {}, number(0, 1));
     keep(b_.op(o::kPad, {x, fill},
-               Attrs{{"edge_padding_low", Attr(low)}, {"edge_padding_high", Attr(high)}, {"interior_padding", Attr(interior)}}));
+               Attrs{{"edge_padding_low", Attr(low)},
+                     {"edge_padding_high", Attr(high)},
+                     {"interior_padding", Attr(interior)}}));
   }
 
   void concatenate() {
@@ -238,7 +269,8 @@ class Maker {
   ValueId reduced(ValueId x, const Dims& over) {
     const DType t = type(x).dtype();
     const ValueId init = b_.splat(t, {}, number(0, 1));
-    return b_.one(o::kReduce, {x, init}, Attrs{{"dimensions", Attr(over)}}, {region(reducer(t), t)});
+    return b_.one(o::kReduce, {x, init}, Attrs{{"dimensions", Attr(over)}},
+                  {region(reducer(t), t)});
   }
 
   void reduce() {
@@ -246,7 +278,8 @@ class Maker {
     if (type(x).rank() == 0 || is_complex(type(x).dtype())) return;
     if (options_.exact && chance(20))
       return keep(b_.op(chance(50) ? o::kArgmax : o::kArgmin, {x},
-                        Attrs{{"dimension", Attr(number(0, type(x).rank() - 1))}, {"index_dtype", Attr(DType::kI32)}}));
+                        Attrs{{"dimension", Attr(number(0, type(x).rank() - 1))},
+                              {"index_dtype", Attr(DType::kI32)}}));
     keep({reduced(x, some_dims(type(x).rank()))});
   }
 
@@ -259,8 +292,9 @@ class Maker {
     Dims kept;
     for (int i = 0; i < t.rank(); ++i)
       if (!over.contains(i)) kept.push_back(i);
-    const ValueId r = b_.one(o::kBroadcastInDim, {reduced(x, over)},
-                             Attrs{{"broadcast_dimensions", Attr(kept)}, {"shape", Attr(t.dims())}});
+    const ValueId r =
+        b_.one(o::kBroadcastInDim, {reduced(x, over)},
+               Attrs{{"broadcast_dimensions", Attr(kept)}, {"shape", Attr(t.dims())}});
     keep(b_.op(chance(50) ? o::kMaximum : o::kMinimum, {x, r}));
   }
 
@@ -268,7 +302,8 @@ class Maker {
     const ValueId x = any();
     Dims sizes;
     std::vector<ValueId> in = {x};
-    for (const Dims dims = type(x).dims(); std::int64_t d : dims) sizes.push_back(number(0, static_cast<int>(d)));
+    for (const Dims dims = type(x).dims(); std::int64_t d : dims)
+      sizes.push_back(number(0, static_cast<int>(d)));
     in.push_back(like(Type::tensor(type(x).dtype(), sizes)));
     for (const Dims dims = type(x).dims(); std::int64_t d : dims) in.push_back(index(d));
     keep(b_.op(o::kDynamicUpdateSlice, in));
@@ -299,8 +334,12 @@ class Maker {
     const ValueId less = r.one(o::kCompare, {a, c}, order);
     std::vector<ValueId> in = {x};
     if (pair)
-      in.push_back(b_.one(o::kIota, {}, Attrs{{"iota_dimension", Attr(axis)}, {"shape", Attr(t.dims())}, {"result_dtype", Attr(DType::kI32)}}));
-    keep(b_.op(o::kSort, in, Attrs{{"dimension", Attr(axis)}, {"is_stable", Attr(true)}}, {r.finish({less})}));
+      in.push_back(b_.one(o::kIota, {},
+                          Attrs{{"iota_dimension", Attr(axis)},
+                                {"shape", Attr(t.dims())},
+                                {"result_dtype", Attr(DType::kI32)}}));
+    keep(b_.op(o::kSort, in, Attrs{{"dimension", Attr(axis)}, {"is_stable", Attr(true)}},
+               {r.finish({less})}));
   }
 
   void gather_or_scatter() {
@@ -322,15 +361,19 @@ class Maker {
       Dims sizes = t.dims();
       sizes[axis] = 1;
       return keep(b_.op(o::kGather, {x, indices},
-                        Attrs{{"offset_dims", Attr(window)}, {"collapsed_slice_dims", Attr(Dims{axis})},
-                              {"start_index_map", Attr(Dims{axis})}, {"index_vector_dim", Attr(1)},
+                        Attrs{{"offset_dims", Attr(window)},
+                              {"collapsed_slice_dims", Attr(Dims{axis})},
+                              {"start_index_map", Attr(Dims{axis})},
+                              {"index_vector_dim", Attr(1)},
                               {"slice_sizes", Attr(sizes)}}));
     }
     const ValueId updates = like(Type::tensor(t.dtype(), rows));
     if (is_complex(t.dtype())) return;
     keep(b_.op(o::kScatter, {x, indices, updates},
-               Attrs{{"update_window_dims", Attr(window)}, {"inserted_window_dims", Attr(Dims{axis})},
-                     {"scatter_dims_to_operand_dims", Attr(Dims{axis})}, {"index_vector_dim", Attr(1)}},
+               Attrs{{"update_window_dims", Attr(window)},
+                     {"inserted_window_dims", Attr(Dims{axis})},
+                     {"scatter_dims_to_operand_dims", Attr(Dims{axis})},
+                     {"index_vector_dim", Attr(1)}},
                {region(is_bool(t.dtype()) ? o::kOr : o::kAdd, t.dtype())}));
   }
 
@@ -350,15 +393,20 @@ class Maker {
       stacked.insert(0, 3);
       const ValueId xs = like(Type::tensor(t.dtype(), stacked));
       return keep(b_.op(o::kScan, {y, x, xs},
-                        Attrs{{"length", Attr(3)}, {"num_consts", Attr(1)}, {"num_carry", Attr(1)}, {"reverse", Attr(chance(50))}}, {g}));
+                        Attrs{{"length", Attr(3)},
+                              {"num_consts", Attr(1)},
+                              {"num_carry", Attr(1)},
+                              {"reverse", Attr(chance(50))}},
+                        {g}));
     }
     const Type i32 = Type::tensor(DType::kI32);
     Builder cond("cond");
     const ValueId ci = cond.param(i32);
     cond.param(t);
     cond.param(t);
-    const ValueId less = cond.one(o::kCompare, {ci, cond.constant(HostArray::scalar(std::int32_t{number(0, 4)}))},
-                                  Attrs{{"comparison_direction", Attr(EnumAttr("LT"))}});
+    const ValueId less =
+        cond.one(o::kCompare, {ci, cond.constant(HostArray::scalar(std::int32_t{number(0, 4)}))},
+                 Attrs{{"comparison_direction", Attr(EnumAttr("LT"))}});
     Builder body("body");
     const ValueId bi = body.param(i32), bx = body.param(t), by = body.param(t);
     const ValueId one = body.constant(HostArray::scalar(std::int32_t{1}));
@@ -389,7 +437,8 @@ class Maker {
     Dims other = {t.dim(k)};
     if (chance(80)) other.push_back(number(1, 40));
     keep(b_.op(o::kDotGeneral, {x, like(Type::tensor(t.dtype(), other))},
-               Attrs{{"lhs_contracting_dimensions", Attr(Dims{k})}, {"rhs_contracting_dimensions", Attr(Dims{0})}}));
+               Attrs{{"lhs_contracting_dimensions", Attr(Dims{k})},
+                     {"rhs_contracting_dimensions", Attr(Dims{0})}}));
   }
 
   void window() {

@@ -51,7 +51,10 @@ class CpuDevice final : public Device {
 class CpuBuffer final : public Buffer {
  public:
   CpuBuffer(DType dtype, Dims dims, StoragePtr storage, Event ready, CpuDevice& device)
-      : dtype_(dtype), dims_(std::move(dims)), device_(device), ready_(std::move(ready)),
+      : dtype_(dtype),
+        dims_(std::move(dims)),
+        device_(device),
+        ready_(std::move(ready)),
         storage_(std::move(storage)) {}
 
   DType dtype() const override { return dtype_; }
@@ -67,7 +70,8 @@ class CpuBuffer final : public Buffer {
       throw_user_error({"read a buffer", "a buffer that still has its memory",
                         "a buffer that was donated or released", "Keep a copy of the array."});
     ready_.wait();
-    if (s->array.defined() && s->array.dtype() == dtype_ && s->array.dims() == dims_) return s->array;
+    if (s->array.defined() && s->array.dtype() == dtype_ && s->array.dims() == dims_)
+      return s->array;
     return HostArray(dtype_, dims_, std::shared_ptr<std::byte>(s, s->data));
   }
   bool released() const override { return storage() == nullptr; }
@@ -155,7 +159,9 @@ class CpuExecutable final : public Executable {
  public:
   CpuExecutable(std::shared_ptr<Loaded> loaded, std::string name, std::vector<int> donated,
                 CpuDevice& device)
-      : loaded_(std::move(loaded)), name_(std::move(name)), donated_(std::move(donated)),
+      : loaded_(std::move(loaded)),
+        name_(std::move(name)),
+        donated_(std::move(donated)),
         device_(device) {}
 
   std::string_view name() const override { return name_; }
@@ -177,7 +183,8 @@ class CpuExecutable final : public Executable {
       const Event& e = cast(*args[i]).event();
       if (!e.ready()) run.wait.push_back(e);
       // An argument that failed makes the results fail; waiting throws its error.
-      else if (failed(e)) run.wait.push_back(e);
+      else if (failed(e))
+        run.wait.push_back(e);
     }
     const std::vector<bool> given = donate(args, options, &run);
     const auto results = result_types();
@@ -226,7 +233,8 @@ class CpuExecutable final : public Executable {
   }
 
   // Takes the memory of donated arguments where this is the last handle. Others keep theirs.
-  std::vector<bool> donate(std::span<const BufferPtr> args, const ExecuteOptions& options, Run* run) {
+  std::vector<bool> donate(std::span<const BufferPtr> args, const ExecuteOptions& options,
+                           Run* run) {
     std::vector<bool> given(args.size(), false);
     for (int d : options.donated) {
       const auto i = static_cast<std::size_t>(d);
