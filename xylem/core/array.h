@@ -34,6 +34,12 @@ class Array {
   template <class T>
   explicit Array(const std::vector<T>& values)
       : Array(HostArray::from(values, {static_cast<std::int64_t>(values.size())})) {}
+  // Copies a span, row-major; one axis if no shape is given.
+  template <class T>
+  explicit Array(std::span<const T> values)
+      : Array(HostArray::from(values, {static_cast<std::int64_t>(values.size())})) {}
+  template <class T>
+  Array(std::span<const T> values, Dims shape) : Array(HostArray::from(values, std::move(shape))) {}
   explicit Array(std::shared_ptr<const internal::ArrayNode> node) : node_(std::move(node)) {}
 
   bool defined() const { return node_ != nullptr; }

@@ -149,10 +149,14 @@ Array moveaxis(const ArrayArg& x, int from, int to);
 Array expand_dims(const ArrayArg& x, const AxisArg& axis);
 Array squeeze(const ArrayArg& x, const AxisArg& axis = {});
 Array broadcast_to(const ArrayArg& x, Dims shape);
-Array concatenate(std::span<const Array> parts, int axis = 0);
-Array concatenate(std::initializer_list<Array> parts, int axis = 0);
-Array stack(std::span<const Array> parts, int axis = 0);
-Array stack(std::initializer_list<Array> parts, int axis = 0);
+Array concatenate(std::span<const Array> parts, int axis = 0,
+                  SourceLoc where = SourceLoc::current());
+Array concatenate(std::initializer_list<Array> parts, int axis = 0,
+                  SourceLoc where = SourceLoc::current());
+Array stack(std::span<const Array> parts, int axis = 0,
+            SourceLoc where = SourceLoc::current());
+Array stack(std::initializer_list<Array> parts, int axis = 0,
+            SourceLoc where = SourceLoc::current());
 std::vector<Array> split(const ArrayArg& x, int sections, int axis = 0);
 std::vector<Array> split(const ArrayArg& x, const std::vector<std::int64_t>& indices, int axis);
 std::vector<Array> unstack(const ArrayArg& x, int axis = 0);

@@ -408,7 +408,8 @@ TEST(Tracing, MessagesHaveFourPartsAndTheCallersLine) {
   expect_error([&] { matmul(a, b); }, {"matmul", "one size", "f32[2,3]", "f32[4,5]", "tracing_test.cc"});
   expect_error([&] { sum(a, 2); }, {"sum: axis", "[-2, 2)", "given 2"});
   expect_error([&] { a.reshape({4}); }, {"reshape", "f32[2,3]", "[4]", "-1"});
-  expect_error([&] { concatenate({a, b}); }, {"concatenate", "f32[2,3]", "f32[4,5]"});
+  expect_error([&] { concatenate({a, b}); },
+               {"concatenate", "every axis but 0", "f32[2,3]", "f32[4,5]", "tracing_test.cc"});
   expect_error([&] { take(a, ones({2})); }, {"take", "integers", "f32[2]"});
   expect_error([&] { einsum("ij,jk->ik", {a, b}); }, {"einsum", "'j'", "3 and 4"});
   expect_error([&] { einsum("ij->k", {a}); }, {"einsum", "'k'"});

@@ -9,8 +9,31 @@ namespace xylem::internal {
 using ir::Attr;
 using ir::Attrs;
 
+namespace {
+
+void check_policy(const std::string& policy, SourceLoc where) {
+  static constexpr std::string_view kWhole[] = {
+      "", "nothing_saveable", "everything_saveable", "dots_saveable", "checkpoint_dots",
+      "dots_with_no_batch_dims_saveable"};
+  static constexpr std::string_view kNamed[] = {"save_only_these_names:",
+                                                "save_any_names_but_these:"};
+  for (std::string_view p : kWhole)
+    if (policy == p) return;
+  for (std::string_view p : kNamed)
+    if (policy.starts_with(p)) return;
+  throw UserError(
+      ErrorParts{"remat: policy", "a known policy is needed", policy,
+                 "Use nothing_saveable, everything_saveable, dots_saveable, "
+                 "dots_with_no_batch_dims_saveable, save_only_these_names:a,b or "
+                 "save_any_names_but_these:a,b"},
+      where);
+}
+
+}  // namespace
+
 std::vector<Array> remat(std::span<const Array> args, const std::string& policy, FlatFunction f,
                          SourceLoc where) {
+  check_policy(policy, where);
   CallSite site(where);
   FlatTrace t = trace_flat(TraceKind::kBody, "remat", args, f);
   return t.expand(apply(ir::ops::kRemat, t.call_args(args),

@@ -153,6 +153,7 @@ JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array>
   for (Array* d : donors) donated.push_back(d != nullptr);
   std::uint64_t hash = key_hash(structure, args);
   bool nested = current_trace() != nullptr;
+  if (nested) donated.assign(donated.size(), false);
   // Inside another trace nothing runs: the program is inlined, and captures of outer values make
   // the graph specific to that trace.
   std::shared_ptr<JitEntry> e = find(cache, hash, structure, args, donated);

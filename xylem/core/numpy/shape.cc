@@ -90,8 +90,8 @@ Array broadcast_to(const ArrayArg& x, Dims shape) {
   return internal::broadcast(x.array, shape, x.where);
 }
 
-Array concatenate(std::span<const Array> parts, int axis) {
-  SourceLoc where = internal::CallSite::outermost({});
+Array concatenate(std::span<const Array> parts, int axis, SourceLoc at) {
+  SourceLoc where = internal::CallSite::outermost(at);
   if (parts.empty())
     throw_user_error({"concatenate", "at least one array is needed", "none was given",
                       "Pass the parts"},
@@ -99,22 +99,33 @@ Array concatenate(std::span<const Array> parts, int axis) {
   std::vector<WeakDType> types;
   for (const Array& p : parts) types.push_back(internal::weak_dtype(p));
   WeakDType t = promote_types(types, where);
-  std::vector<Array> same;
-  for (const Array& p : parts) same.push_back(internal::with_dtype(p, t, where));
   int a = axis_of(axis, parts[0].ndim(), "concatenate", where);
+  std::vector<Array> same;
+  for (const Array& p : parts) {
+    bool fits = p.ndim() == parts[0].ndim();
+    for (int d = 0; fits && d < p.ndim(); ++d)
+      fits = d == a || p.shape()[d] == parts[0].shape()[d];
+    if (!fits)
+      throw_user_error({"concatenate",
+                        fmt::format("the arrays must agree in every axis but {}", a),
+                        fmt::format("{} and {}", parts[0].type_string(), p.type_string()),
+                        "Reshape or pad one of them, or choose another axis"},
+                       where);
+    same.push_back(internal::with_dtype(p, t, where));
+  }
   return internal::apply_one(ops::kConcatenate, same, Attrs{{"dimension", Attr(a)}}, where, t.weak);
 }
-Array concatenate(std::initializer_list<Array> parts, int axis) {
-  return concatenate(std::span<const Array>(parts.begin(), parts.size()), axis);
+Array concatenate(std::initializer_list<Array> parts, int axis, SourceLoc where) {
+  return concatenate(std::span<const Array>(parts.begin(), parts.size()), axis, where);
 }
 
-Array stack(std::span<const Array> parts, int axis) {
+Array stack(std::span<const Array> parts, int axis, SourceLoc where) {
   std::vector<Array> rows;
-  for (const Array& p : parts) rows.push_back(expand_dims(p, axis));
-  return concatenate(rows, axis);
+  for (const Array& p : parts) rows.push_back(expand_dims(ArrayArg(p, where), axis));
+  return concatenate(rows, axis, where);
 }
-Array stack(std::initializer_list<Array> parts, int axis) {
-  return stack(std::span<const Array>(parts.begin(), parts.size()), axis);
+Array stack(std::initializer_list<Array> parts, int axis, SourceLoc where) {
+  return stack(std::span<const Array>(parts.begin(), parts.size()), axis, where);
 }
 
 std::vector<Array> split(const ArrayArg& x, const std::vector<std::int64_t>& indices, int axis) {
