@@ -21,8 +21,6 @@ constexpr double kErfInvTailF32[] = {
     -0.00367342844f, 0.00134934322f, 0.000100950558f, -0.000200214257f,
 };
 
-// In the order of the source, multiplications and additions rounded apart, so that normal random
-// numbers agree with JAX; near |x| = 1 the rounding of x^2 dominates the error.
 // log(x) of a normal x in (0, 1), after Cephes (S. Moshier, logf.c), with the fused steps of XLA on
 // CPUs: the bits of random normals depend on each of them.
 V cephes_log_f32(V x) {
@@ -46,18 +44,17 @@ V cephes_log_f32(V x) {
 
 // log(1 + x) for -1 < x <= 0 in the same manner (unity.c).
 V cephes_log1p_f32(V x) {
-  static constexpr double kP[] = {
-      4.5270000862445199635215E-5f, 4.9854102823193375972212E-1f, 6.5787325942061044846969E0f,
-      2.9911919328553073277375E1f,  6.0949667980987787057556E1f,  5.7112963590585538103336E1f,
-      2.0039553499201281259648E1f};
-  static constexpr double kQ[] = {
-      1.0f,
-      1.5062909083469192043167E1f,
-      8.3047565967967209469434E1f,
-      2.2176239823732856465394E2f,
-      3.0909872225312059774938E2f,
-      2.1642788614495947685003E2f,
-      6.0118660497603843919306E1f};
+  static constexpr double kP[] = {4.5270000862445199635215E-5f, 4.9854102823193375972212E-1f,
+                                  6.5787325942061044846969E0f,  2.9911919328553073277375E1f,
+                                  6.0949667980987787057556E1f,  5.7112963590585538103336E1f,
+                                  2.0039553499201281259648E1f};
+  static constexpr double kQ[] = {1.0f,
+                                  1.5062909083469192043167E1f,
+                                  8.3047565967967209469434E1f,
+                                  2.2176239823732856465394E2f,
+                                  3.0909872225312059774938E2f,
+                                  2.1642788614495947685003E2f,
+                                  6.0118660497603843919306E1f};
   V p = x.like(kP[0]), q = x.like(kQ[0]), square = x * x;
   for (int i = 1; i < 7; ++i) {
     p = fma(p, x, kP[i]);
@@ -68,6 +65,8 @@ V cephes_log1p_f32(V x) {
   return select(far, cephes_log_f32(x + 1), small);
 }
 
+// Every step as XLA rounds it on a CPU, so that normal random numbers agree with JAX; near |x| = 1
+// the rounding of x^2 dominates the error.
 V erf_inv_f32(V x) {
   V w = -cephes_log1p_f32(-(x * x));
   V central = w < 5;
