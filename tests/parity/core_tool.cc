@@ -39,26 +39,73 @@ std::vector<Program> programs() {
   auto two = [&](std::string name, std::function<Array(const Array&, const Array&)> f) {
     r.push_back({std::move(name), {m, {3}}, [f](const V& a) { return f(a[0], a[1]); }});
   };
-  // clang-format off
 #define ONE(name) one(#name, [](const Array& x) { return name(x); })
 #define SPECIAL(name) one(#name, [](const Array& x) { return special::name(x); })
 #define TWO(name) two(#name, [](const Array& x, const Array& y) { return name(x, y); })
-  ONE(abs); ONE(negative); ONE(exp); ONE(exp2); ONE(expm1); ONE(log); ONE(log1p); ONE(log2);
-  ONE(log10); ONE(sqrt); ONE(cbrt); ONE(square); ONE(reciprocal); ONE(sin); ONE(cos); ONE(tan);
-  ONE(arcsin); ONE(arccos); ONE(arctan); ONE(sinh); ONE(cosh); ONE(tanh); ONE(arcsinh);
-  ONE(arctanh); ONE(sign); ONE(floor); ONE(nan_to_num);
-  SPECIAL(erf); SPECIAL(erfc); SPECIAL(erfinv); SPECIAL(expit); SPECIAL(logit); SPECIAL(ndtr);
+  ONE(abs);
+  ONE(negative);
+  ONE(exp);
+  ONE(exp2);
+  ONE(expm1);
+  ONE(log);
+  ONE(log1p);
+  ONE(log2);
+  ONE(log10);
+  ONE(sqrt);
+  ONE(cbrt);
+  ONE(square);
+  ONE(reciprocal);
+  ONE(sin);
+  ONE(cos);
+  ONE(tan);
+  ONE(arcsin);
+  ONE(arccos);
+  ONE(arctan);
+  ONE(sinh);
+  ONE(cosh);
+  ONE(tanh);
+  ONE(arcsinh);
+  ONE(arctanh);
+  ONE(sign);
+  ONE(floor);
+  ONE(nan_to_num);
+  SPECIAL(erf);
+  SPECIAL(erfc);
+  SPECIAL(erfinv);
+  SPECIAL(expit);
+  SPECIAL(logit);
+  SPECIAL(ndtr);
   one("arccosh(x + 1)", [](const Array& x) { return arccosh(x + 1.0); });
   one("rsqrt", [](const Array& x) { return lax::rsqrt(x); });
   one("x ** 3", [](const Array& x) { return pow(x, 3); });
   one("x ** -2", [](const Array& x) { return pow(x, -2); });
-  TWO(add); TWO(subtract); TWO(multiply); TWO(divide); TWO(power); TWO(maximum); TWO(minimum);
-  TWO(arctan2); TWO(hypot); TWO(logaddexp); TWO(mod); TWO(fmod);
+  TWO(add);
+  TWO(subtract);
+  TWO(multiply);
+  TWO(divide);
+  TWO(power);
+  TWO(maximum);
+  TWO(minimum);
+  TWO(arctan2);
+  TWO(hypot);
+  TWO(logaddexp);
+  TWO(mod);
+  TWO(fmod);
   two("xlogy", [](const Array& x, const Array& y) { return special::xlogy(x, y); });
   two("where", [](const Array& x, const Array& y) { return where(x > 0.5, x, y); });
   two("clip", [](const Array& x, const Array& y) { return clip(x, 0.4, y); });
-  ONE(sum); ONE(prod); ONE(mean); ONE(var); ONE(max); ONE(min); ONE(logsumexp); ONE(cumsum);
-  ONE(cumprod); ONE(sort); ONE(ravel); ONE(squeeze);
+  ONE(sum);
+  ONE(prod);
+  ONE(mean);
+  ONE(var);
+  ONE(max);
+  ONE(min);
+  ONE(logsumexp);
+  ONE(cumsum);
+  ONE(cumprod);
+  ONE(sort);
+  ONE(ravel);
+  ONE(squeeze);
   one("std", [](const Array& x) { return std(x); });
   one("sum 1", [](const Array& x) { return sum(x, 1); });
   one("max 0", [](const Array& x) { return max(x, 0); });
@@ -71,20 +118,40 @@ std::vector<Program> programs() {
   one("pad", [](const Array& x) { return pad(x, {{1, 0}, {0, 2}}); });
   one("tril", [](const Array& x) { return tril(x); });
   one("take", [](const Array& x) { return take(x, index({2, 0, 2}), 1); });
-  one("take_along_axis", [](const Array& x) { return take_along_axis(x, index({1, 0, 1}).reshape({1, 3}), 0); });
-  one("dynamic_slice", [](const Array& x) { return lax::dynamic_slice(x, {index({0})[0], index({1})[0]}, {1, 2}); });
+  one("take_along_axis", [](const Array& x) {
+    return take_along_axis(x, index({1, 0, 1}).reshape({1, 3}), 0);
+  });
+  one("dynamic_slice", [](const Array& x) {
+    return lax::dynamic_slice(x, {index({0})[0], index({1})[0]}, {1, 2});
+  });
   one("top_k", [](const Array& x) { return lax::top_k(x, 2).values; });
   one("tile", [](const Array& x) { return tile(x, {2, 2}); });
   one("scan", [](const Array& x) {
-    auto [c, y] = scan([](const Array& s, const Array& row) { return std::pair{sin(s) * row, s * row}; }, x[0], x);
+    auto [c, y] = scan(
+        [](const Array& s, const Array& row) {
+          return std::pair{sin(s) * row, s * row};
+        },
+        x[0], x);
     return concatenate({c.reshape({1, 3}), y});
   });
-  one("fori_loop", [](const Array& x) { return fori_loop(0, 3, [](const Array&, const Array& c) { return sin(c) + c; }, x); });
-  one("cond", [](const Array& x) { return cond(sum(x) > 2.0, [](const Array& a) { return sin(a); }, [](const Array& a) { return a * a; }, x); });
+  one("fori_loop", [](const Array& x) {
+    return fori_loop(
+        0, 3, [](const Array&, const Array& c) { return sin(c) + c; }, x);
+  });
+  one("cond", [](const Array& x) {
+    return cond(
+        sum(x) > 2.0, [](const Array& a) { return sin(a); }, [](const Array& a) { return a * a; },
+        x);
+  });
   one("remat", [](const Array& x) { return remat([](const Array& a) { return sin(sin(a)); })(x); });
-  one("vmap of grad", [](const Array& x) { return vmap(grad([](const Array& row) { return prod(sin(row)); }))(x); });
-  one("grad of grad", [](const Array& x) { return grad([](const Array& a) { return sum(square(grad([](const Array& b) { return sum(b * b * b); })(a))); })(x); });
-  // clang-format on
+  one("vmap of grad", [](const Array& x) {
+    return vmap(grad([](const Array& row) { return prod(sin(row)); }))(x);
+  });
+  one("grad of grad", [](const Array& x) {
+    return grad([](const Array& a) {
+      return sum(square(grad([](const Array& b) { return sum(b * b * b); })(a)));
+    })(x);
+  });
   r.push_back({"matmul", {{2, 3}, {3, 4}}, [](const V& a) { return matmul(a[0], a[1]); }});
   r.push_back({"einsum", {{2, 3, 2}, {2, 4, 3}}, [](const V& a) {
                  return einsum("bij,bki->bkj", {a[0], a[1]});
@@ -126,7 +193,8 @@ class Doubles {
 
 void put(const Array& a) {
   HostArray h = a.to_host().to_contiguous();
-  std::cout.write(reinterpret_cast<const char*>(h.data()), static_cast<std::streamsize>(h.nbytes()));
+  std::cout.write(reinterpret_cast<const char*>(h.data()),
+                  static_cast<std::streamsize>(h.nbytes()));
 }
 
 void run(const Program& p, Doubles& in) {
@@ -134,7 +202,8 @@ void run(const Program& p, Doubles& in) {
   V batch = in.take_all(p.shapes, 3);
   Array y = p.f(x), ct = in.take(y.shape());
   put(y);
-  put(jit([&](const V& a, const V& d) { return jvp(p.f, std::tuple{a}, std::tuple{d}).second; })(x, t));
+  put(jit([&](const V& a, const V& d) { return jvp(p.f, std::tuple{a}, std::tuple{d}).second; })(
+      x, t));
   auto pulled = [&](const V& a) { return std::get<0>(vjp(p.f, a).second(ct)); };
   for (const Array& a : jit(pulled)(x)) put(a);
   put(jit(vmap(p.f))(batch));

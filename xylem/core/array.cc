@@ -40,9 +40,10 @@ std::string Array::type_string() const { return need(*this).type.to_string(); }
 std::int64_t Array::dim(int axis) const {
   int n = ndim();
   if (axis < -n || axis >= n)
-    throw_user_error({"Array::dim", fmt::format("the axis must be in [-{}, {})", n, n),
-                      fmt::format("axis {} of {}", axis, type_string()), "Give an axis of the array"},
-                     CallSite::outermost({}));
+    throw_user_error(
+        {"Array::dim", fmt::format("the axis must be in [-{}, {})", n, n),
+         fmt::format("axis {} of {}", axis, type_string()), "Give an axis of the array"},
+        CallSite::outermost({}));
   return shape()[axis < 0 ? axis + n : axis];
 }
 
@@ -154,10 +155,10 @@ Array ArrayArg::bool_scalar(bool v) {
 Array ArrayArg::int_scalar(std::int64_t v) {
   // As JAX: a literal integer is a weak i32; one that does not fit is an error, never wrapped.
   if (v < INT32_MIN || v > INT32_MAX)
-    throw_user_error({"integer literal", "a weakly typed integer must fit i32",
-                      fmt::format("given {}", v),
-                      "Make an array of the wanted dtype: full({}, value, DType::kI64)"},
-                     CallSite::outermost({}));
+    throw_user_error(
+        {"integer literal", "a weakly typed integer must fit i32", fmt::format("given {}", v),
+         "Make an array of the wanted dtype: full({}, value, DType::kI64)"},
+        CallSite::outermost({}));
   return internal::make_literal(HostArray::scalar(static_cast<std::int32_t>(v)), DType::kI32, true);
 }
 

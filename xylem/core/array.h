@@ -60,9 +60,8 @@ class Array {
   HostArray to_host(SourceLoc where = SourceLoc::current()) const;
   // The single element, converted to T. UserError if size() != 1.
   template <class T>
-  requires std::is_arithmetic_v<T> T item(SourceLoc where = SourceLoc::current()) const {
-    return static_cast<T>(item_double(where));
-  }
+  requires std::is_arithmetic_v<T> T item(SourceLoc where = SourceLoc::current())
+  const { return static_cast<T>(item_double(where)); }
   explicit operator bool() const { return item_double(SourceLoc::current()) != 0; }
   template <class T>
   std::vector<T> to_vector(SourceLoc where = SourceLoc::current()) const {

@@ -118,8 +118,8 @@ auto cond(const ArrayArg& pred, True&& on_true, False&& on_false, const Ops&... 
     };
   };
   auto no = call(on_false), yes = call(on_true);
-  return internal::run_branches<R>(pred.array, {internal::FlatFunction(no), internal::FlatFunction(yes)},
-                                   result, operands);
+  return internal::run_branches<R>(
+      pred.array, {internal::FlatFunction(no), internal::FlatFunction(yes)}, result, operands);
 }
 
 // branches[index](operands...), the index clamped into range.

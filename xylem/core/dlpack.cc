@@ -18,13 +18,13 @@ struct Name {
   std::uint8_t code, bits;
 };
 constexpr Name kNames[] = {
-    {DType::kBool, 6, 8},       {DType::kI8, 0, 8},           {DType::kI16, 0, 16},
-    {DType::kI32, 0, 32},       {DType::kI64, 0, 64},         {DType::kU8, 1, 8},
-    {DType::kU16, 1, 16},       {DType::kU32, 1, 32},         {DType::kU64, 1, 64},
-    {DType::kF16, 2, 16},       {DType::kF32, 2, 32},         {DType::kF64, 2, 64},
-    {DType::kBF16, 4, 16},      {DType::kC64, 5, 64},         {DType::kC128, 5, 128},
-    {DType::kF8E3M4, 7, 8},     {DType::kF8E4M3, 8, 8},       {DType::kF8E4M3B11FNUZ, 9, 8},
-    {DType::kF8E4M3FN, 10, 8},  {DType::kF8E4M3FNUZ, 11, 8},  {DType::kF8E5M2, 12, 8},
+    {DType::kBool, 6, 8},        {DType::kI8, 0, 8},          {DType::kI16, 0, 16},
+    {DType::kI32, 0, 32},        {DType::kI64, 0, 64},        {DType::kU8, 1, 8},
+    {DType::kU16, 1, 16},        {DType::kU32, 1, 32},        {DType::kU64, 1, 64},
+    {DType::kF16, 2, 16},        {DType::kF32, 2, 32},        {DType::kF64, 2, 64},
+    {DType::kBF16, 4, 16},       {DType::kC64, 5, 64},        {DType::kC128, 5, 128},
+    {DType::kF8E3M4, 7, 8},      {DType::kF8E4M3, 8, 8},      {DType::kF8E4M3B11FNUZ, 9, 8},
+    {DType::kF8E4M3FN, 10, 8},   {DType::kF8E4M3FNUZ, 11, 8}, {DType::kF8E5M2, 12, 8},
     {DType::kF8E5M2FNUZ, 13, 8}, {DType::kF8E8M0FNU, 14, 8},
 };
 
@@ -81,19 +81,19 @@ Array from_dlpack(DLManagedTensor* tensor, SourceLoc where) {
                      where);
   const DLTensor& t = tensor->dl_tensor;
   if (t.device.device_type != kHost && t.device.device_type != kPinnedHost)
-    throw_user_error({"from_dlpack: device", "the tensor must be in host memory (device type 1)",
-                      fmt::format("device type {}", t.device.device_type),
-                      "Move it to the host first"},
-                     where);
+    throw_user_error(
+        {"from_dlpack: device", "the tensor must be in host memory (device type 1)",
+         fmt::format("device type {}", t.device.device_type), "Move it to the host first"},
+        where);
   std::optional<DType> dtype;
   for (const Name& n : kNames)
     if (n.code == t.dtype.code && n.bits == t.dtype.bits) dtype = n.dtype;
   if (!dtype || t.dtype.lanes != 1)
-    throw_user_error({"from_dlpack: dtype", "a known element type of one lane is needed",
-                      fmt::format("code {}, {} bits, {} lanes", t.dtype.code, t.dtype.bits,
-                                  t.dtype.lanes),
-                      "Convert the tensor before it is exported"},
-                     where);
+    throw_user_error(
+        {"from_dlpack: dtype", "a known element type of one lane is needed",
+         fmt::format("code {}, {} bits, {} lanes", t.dtype.code, t.dtype.bits, t.dtype.lanes),
+         "Convert the tensor before it is exported"},
+        where);
   Dims dims, strides;
   auto width = static_cast<std::int64_t>(dtype_bytes(*dtype));
   bool valid = t.ndim >= 0 && (t.ndim == 0 || t.shape);

@@ -37,15 +37,15 @@ struct DLManagedTensor {
 };
 
 // The array's contents, shared where the device's memory is the host's; waits for them. The
-// receiver owns the tensor and calls its deleter once, from any thread. Others must not write to it:
-// arrays never change. UserError for dtypes that DLPack has no name or no byte layout for (f4, f6,
-// i2, i4) and for traced arrays.
+// receiver owns the tensor and calls its deleter once, from any thread. Others must not write to
+// it: arrays never change. UserError for dtypes that DLPack has no name or no byte layout for (f4,
+// f6, i2, i4) and for traced arrays.
 DLManagedTensor* to_dlpack(const Array& x, SourceLoc where = SourceLoc::current());
 
 // An array of the tensor's contents, shared where its memory is row-major and aligned well enough,
 // else copied. Takes the tensor over: its deleter is called when no array needs the memory, at once
-// if that was copied. Nobody may write to the memory as long as an array shares it. A tensor that is
-// refused (UserError: not in host memory, vector lanes, an unknown dtype) stays the caller's.
+// if that was copied. Nobody may write to the memory as long as an array shares it. A tensor that
+// is refused (UserError: not in host memory, vector lanes, an unknown dtype) stays the caller's.
 Array from_dlpack(DLManagedTensor* tensor, SourceLoc where = SourceLoc::current());
 
 }  // namespace xylem::dlpack

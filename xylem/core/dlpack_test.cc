@@ -9,12 +9,14 @@
 namespace xylem::dlpack {
 namespace {
 
-constexpr DType kDTypes[] = {
-    DType::kBool,    DType::kI8,        DType::kI16,        DType::kI32,       DType::kI64,
-    DType::kU8,      DType::kU16,       DType::kU32,        DType::kU64,       DType::kF16,
-    DType::kBF16,    DType::kF32,       DType::kF64,        DType::kC64,       DType::kC128,
-    DType::kF8E3M4,  DType::kF8E4M3,    DType::kF8E4M3FN,   DType::kF8E4M3FNUZ, DType::kF8E5M2,
-    DType::kF8E5M2FNUZ, DType::kF8E4M3B11FNUZ, DType::kF8E8M0FNU};
+constexpr DType kDTypes[] = {DType::kBool,          DType::kI8,       DType::kI16,
+                             DType::kI32,           DType::kI64,      DType::kU8,
+                             DType::kU16,           DType::kU32,      DType::kU64,
+                             DType::kF16,           DType::kBF16,     DType::kF32,
+                             DType::kF64,           DType::kC64,      DType::kC128,
+                             DType::kF8E3M4,        DType::kF8E4M3,   DType::kF8E4M3FN,
+                             DType::kF8E4M3FNUZ,    DType::kF8E5M2,   DType::kF8E5M2FNUZ,
+                             DType::kF8E4M3B11FNUZ, DType::kF8E8M0FNU};
 
 TEST(Dlpack, EveryDtypeComesBack) {
   for (DType t : kDTypes) {

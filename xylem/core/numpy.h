@@ -50,10 +50,10 @@ Array array(std::initializer_list<double> values, DType dtype = DType::kF32);
 Array add(const ArrayArg& x, const ArrayArg& y);
 Array subtract(const ArrayArg& x, const ArrayArg& y);
 Array multiply(const ArrayArg& x, const ArrayArg& y);
-Array divide(const ArrayArg& x, const ArrayArg& y);        // true division
+Array divide(const ArrayArg& x, const ArrayArg& y);  // true division
 Array floor_divide(const ArrayArg& x, const ArrayArg& y);
-Array mod(const ArrayArg& x, const ArrayArg& y);           // sign of the divisor
-Array fmod(const ArrayArg& x, const ArrayArg& y);          // sign of the dividend
+Array mod(const ArrayArg& x, const ArrayArg& y);   // sign of the divisor
+Array fmod(const ArrayArg& x, const ArrayArg& y);  // sign of the dividend
 Array power(const ArrayArg& x, const ArrayArg& y);
 Array pow(const ArrayArg& x, int n);  // integer power by multiplication (lax.integer_pow)
 Array maximum(const ArrayArg& x, const ArrayArg& y);
@@ -153,8 +153,7 @@ Array concatenate(std::span<const Array> parts, int axis = 0,
                   SourceLoc where = SourceLoc::current());
 Array concatenate(std::initializer_list<Array> parts, int axis = 0,
                   SourceLoc where = SourceLoc::current());
-Array stack(std::span<const Array> parts, int axis = 0,
-            SourceLoc where = SourceLoc::current());
+Array stack(std::span<const Array> parts, int axis = 0, SourceLoc where = SourceLoc::current());
 Array stack(std::initializer_list<Array> parts, int axis = 0,
             SourceLoc where = SourceLoc::current());
 std::vector<Array> split(const ArrayArg& x, int sections, int axis = 0);

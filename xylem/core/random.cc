@@ -48,12 +48,11 @@ std::pair<Array, Array> threefry2x32(const Array& k0, const Array& k1, Array x0,
 
 void check_key(const Key& key) {
   if (!key.data.defined() || key.data.dtype() != kU32 || key.data.shape() != Dims{2})
-    throw_user_error(
-        {"random", "a single key is needed",
-         key.data.defined() ? fmt::format("its data is {}", key.data.type_string())
-                            : std::string("the key is undefined"),
-         "Make it with random::key(seed); map over an array of keys with vmap"},
-        internal::CallSite::outermost({}));
+    throw_user_error({"random", "a single key is needed",
+                      key.data.defined() ? fmt::format("its data is {}", key.data.type_string())
+                                         : std::string("the key is undefined"),
+                      "Make it with random::key(seed); map over an array of keys with vmap"},
+                     internal::CallSite::outermost({}));
 }
 
 std::pair<Array, Array> words(const Key& key) { return {key.data[0], key.data[1]}; }
@@ -131,9 +130,9 @@ DType unsigned_of_width(int width) {
 
 void check_float(const char* what, DType dtype) {
   if (is_float(dtype) && (dtype_bits(dtype) >= 16)) return;
-  throw_user_error({what, "a float dtype is needed", dtype_name(dtype),
-                    "Use f32, f64, bf16 or f16"},
-                   internal::CallSite::outermost({}));
+  throw_user_error(
+      {what, "a float dtype is needed", dtype_name(dtype), "Use f32, f64, bf16 or f16"},
+      internal::CallSite::outermost({}));
 }
 
 // Multiples of 2^-m in [0, 1), m the mantissa bits.
@@ -185,8 +184,11 @@ Array truncated_normal(const Key& key, const ArrayArg& lower, const ArrayArg& up
   Array root2 = internal::constant(dtype, {}, std::sqrt(2.0));
   Array a = special::erf(divide(lo, root2)), b = special::erf(divide(hi, root2));
   Array x = multiply(root2, special::erfinv(uniform(key, shape, dtype, a, b)));
-  return clip(x, special::nextafter(lo, internal::constant(dtype, {}, std::numeric_limits<double>::infinity())),
-              special::nextafter(hi, internal::constant(dtype, {}, -std::numeric_limits<double>::infinity())));
+  return clip(x,
+              special::nextafter(
+                  lo, internal::constant(dtype, {}, std::numeric_limits<double>::infinity())),
+              special::nextafter(
+                  hi, internal::constant(dtype, {}, -std::numeric_limits<double>::infinity())));
 }
 
 Array randint(const Key& k, Dims shape, const ArrayArg& minval, const ArrayArg& maxval,
@@ -241,7 +243,8 @@ Array categorical(const Key& key, const ArrayArg& logits, int axis) {
 
 Array categorical(const Key& key, const ArrayArg& logits, int axis, Dims shape) {
   const Dims& given = logits.array.shape();
-  int n = given.ssize(), ax = static_cast<int>(AxisArg(axis).resolve(n, "categorical", logits.where)[0]);
+  int n = given.ssize(),
+      ax = static_cast<int>(AxisArg(axis).resolve(n, "categorical", logits.where)[0]);
   Dims batch = given;
   batch.erase(static_cast<std::size_t>(ax));
   int prefix = shape.ssize() - batch.ssize();

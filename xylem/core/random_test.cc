@@ -131,10 +131,10 @@ Array draw(const Golden& g) {
   }
   if (op == "categorical" && !args.has("replace")) {
     std::string name = args["logits"].str();
-    Array logits = name == "zeros[3,4]"     ? zeros({3, 4})
-                   : name == "zeros[6]"     ? zeros({6})
+    Array logits = name == "zeros[3,4]"        ? zeros({3, 4})
+                   : name == "zeros[6]"        ? zeros({6})
                    : name == "[-inf 0 -inf 0]" ? array({-INFINITY, 0, -INFINITY, 0})
-                                            : log(array({.1, .2, .3, .4}));
+                                               : log(array({.1, .2, .3, .4}));
     auto axis = static_cast<int>(real("axis", -1));
     return args.has("shape") ? categorical(k, logits, axis, shape) : categorical(k, logits, axis);
   }
@@ -167,8 +167,8 @@ TEST(Samplers, EqualJax) {
     HostArray want = g["out"].array();
     std::string what = g["op"].str() + " " + want.type_string() + ", record " + std::to_string(i);
     ASSERT_EQ(got.type_string(), want.type_string()) << what;
-    bool exact = !is_float(want.dtype()) ||
-                 (g["op"].str() == "uniform" && !g["args"].has("minval"));
+    bool exact =
+        !is_float(want.dtype()) || (g["op"].str() == "uniform" && !g["args"].has("minval"));
     if (exact)
       EXPECT_TRUE(got.to_host().bit_equal(want)) << what;
     else
@@ -176,8 +176,8 @@ TEST(Samplers, EqualJax) {
   }
   EXPECT_GE(compared, 170);
   // Modes of the offered ones and sampling without replacement are among the absent.
-  EXPECT_EQ(missing, (std::set<std::string>{"bernoulli", "categorical", "cauchy", "choice", "gumbel",
-                                            "laplace", "logistic", "rademacher"}));
+  EXPECT_EQ(missing, (std::set<std::string>{"bernoulli", "categorical", "cauchy", "choice",
+                                            "gumbel", "laplace", "logistic", "rademacher"}));
 }
 
 TEST(Samplers, LargeDrawsEqualJax) {
@@ -202,9 +202,7 @@ TEST(Samplers, LargeDrawsEqualJax) {
 
 TEST(Samplers, GiveTheSameUnderJit) {
   Key k = key(42);
-  auto same = [&](auto f) {
-    EXPECT_TRUE(jit(f)(k).to_host().bit_equal(f(k).to_host()));
-  };
+  auto same = [&](auto f) { EXPECT_TRUE(jit(f)(k).to_host().bit_equal(f(k).to_host())); };
   same([](const Key& x) { return normal(x, {33}); });
   same([](const Key& x) { return uniform(x, {33}, DType::kBF16); });
   same([](const Key& x) { return randint(x, {33}, 0, 1000); });
@@ -215,8 +213,7 @@ TEST(Samplers, GiveTheSameUnderJit) {
 TEST(Samplers, RandintReachesTheLargestNumberByABoundPastIt) {
   // JAX: random.randint(random.key(0), (3,), 2147483646, 2147483648) in 64-bit mode.
   Array past(HostArray::scalar(std::int64_t{1} << 31));
-  std::vector<std::int32_t> v =
-      randint(key(0), {64}, 2147483646, past).to_vector<std::int32_t>();
+  std::vector<std::int32_t> v = randint(key(0), {64}, 2147483646, past).to_vector<std::int32_t>();
   std::set<std::int32_t> seen(v.begin(), v.end());
   EXPECT_EQ(seen, (std::set<std::int32_t>{2147483646, 2147483647}));
 }

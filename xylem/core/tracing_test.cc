@@ -178,7 +178,8 @@ TEST(Tracing, TreesOfManyKindsGoThroughJitAndGrad) {
   };
   auto step = jit([&](Model v) {
     auto [l, g] = value_and_grad(loss)(v);
-    return std::pair{tree::map<Array>([](const Array& a, const Array& d) { return a - d; }, v, g), l};
+    return std::pair{tree::map<Array>([](const Array& a, const Array& d) { return a - d; }, v, g),
+                     l};
   });
   auto [next, l] = step(m);
   EXPECT_FLOAT_EQ(l.item<float>(), 0.5f * (9 + 9 + 2 + 8 + 14));
@@ -253,12 +254,18 @@ TEST(Tracing, ScanCarriesStructs) {
   EXPECT_EQ(path.first.to_vector<float>(), (std::vector<float>{1, 3, 7}));
   EXPECT_EQ(last.velocity.item<float>(), 7);
   EXPECT_EQ(last.steps, 4);
-  auto back = scan([](const Array& c, const Array& x) { return std::pair{c + x, c}; }, zeros({}),
-                   array({1, 2, 3}), {.reverse = true});
+  auto back = scan(
+      [](const Array& c, const Array& x) {
+        return std::pair{c + x, c};
+      },
+      zeros({}), array({1, 2, 3}), {.reverse = true});
   EXPECT_EQ(back.second.to_vector<float>(), (std::vector<float>{5, 3, 0}));
   // A weak start takes the body's type.
-  auto weak = scan([](const Array& c, const Array& x) { return std::pair{c + x, x}; },
-                   ArrayArg(0.0).array, array({1, 2}));
+  auto weak = scan(
+      [](const Array& c, const Array& x) {
+        return std::pair{c + x, x};
+      },
+      ArrayArg(0.0).array, array({1, 2}));
   EXPECT_EQ(weak.first.item<float>(), 3);
 }
 
@@ -266,7 +273,11 @@ TEST(Tracing, LoopsAndBranchesNameWhatDiffers) {
   Array x = array({1, 2});
   expect_error(
       [&] {
-        scan([](const Array& c, const Array& v) { return std::pair{stack({c, v}), v}; }, zeros({}), x);
+        scan(
+            [](const Array& c, const Array& v) {
+              return std::pair{stack({c, v}), v};
+            },
+            zeros({}), x);
       },
       {"scan", "carry", "f32[2]"});
   expect_error(
@@ -276,19 +287,23 @@ TEST(Tracing, LoopsAndBranchesNameWhatDiffers) {
       },
       {"while_loop", "f32[2]", "i32[2]"});
   expect_error(
-      [&] {
-        while_loop([](const Array& v) { return v; }, [](const Array& v) { return v; }, x);
-      },
+      [&] { while_loop([](const Array& v) { return v; }, [](const Array& v) { return v; }, x); },
       {"while_loop", "bool"});
   expect_error(
       [&] {
-        cond(x[0] > 0, [](const Array& v) { return v; }, [](const Array& v) { return sum(v); }, x);
+        cond(
+            x[0] > 0, [](const Array& v) { return v; }, [](const Array& v) { return sum(v); }, x);
       },
       {"cond", "f32[2]", "f32[]"});
-  expect_error([&] { scan([](const Array& c, const std::pair<Array, Array>& v) {
-                       return std::pair{c + v.first, v.second};
-                     }, zeros({}), std::pair{array({1, 2}), array({1, 2, 3})}); },
-               {"scan", "2", "3"});
+  expect_error(
+      [&] {
+        scan(
+            [](const Array& c, const std::pair<Array, Array>& v) {
+              return std::pair{c + v.first, v.second};
+            },
+            zeros({}), std::pair{array({1, 2}), array({1, 2, 3})});
+      },
+      {"scan", "2", "3"});
 }
 
 TEST(Tracing, BranchesAndForLoops) {
@@ -301,17 +316,19 @@ TEST(Tracing, BranchesAndForLoops) {
   auto at = [&](int i) { return jit(pick)(Array(HostArray::scalar(i)), scalar(3)).item<float>(); };
   EXPECT_EQ(at(0), 3);
   EXPECT_EQ(at(1), 6);
-  EXPECT_EQ(at(7), 9);   // clamped
+  EXPECT_EQ(at(7), 9);  // clamped
   EXPECT_EQ(at(-5), 3);
   auto power_of = [](const Array& x) {
-    return fori_loop(0, 5, [&](const Array&, const Array& c) { return c * x; }, ones({}));
+    return fori_loop(
+        0, 5, [&](const Array&, const Array& c) { return c * x; }, ones({}));
   };
   EXPECT_EQ(power_of(scalar(2)).item<float>(), 32);
   EXPECT_EQ(grad(power_of)(scalar(2)).item<float>(), 80);
   Array n = Array(HostArray::scalar(4));
   Array total = jit([](const Array& m) {
-    return fori_loop(zeros({}, DType::kI32), m,
-                     [](const Array& i, const Array& c) { return c + i; }, zeros({}, DType::kI32));
+    return fori_loop(
+        zeros({}, DType::kI32), m, [](const Array& i, const Array& c) { return c + i; },
+        zeros({}, DType::kI32));
   })(n);
   EXPECT_EQ(total.item<int>(), 6);
 }
@@ -348,7 +365,9 @@ TEST(Tracing, CustomRulesMayCloseOverArrays) {
   EXPECT_EQ(jit(grad([&](const Array& x) { return sum(f(x)); }))(array({1, 1})).to_vector<float>(),
             (std::vector<float>{20, 200}));
   auto g = custom_vjp([=](const Array& x) { return x * scale; },
-                      [=](const Array& x) { return std::pair{x * scale, x}; },
+                      [=](const Array& x) {
+                        return std::pair{x * scale, x};
+                      },
                       [=](const Array&, const Array& ct) { return std::tuple{ct * scale * 3}; });
   EXPECT_EQ(jit(grad([&](const Array& x) { return sum(g(x)); }))(array({1, 1})).to_vector<float>(),
             (std::vector<float>{30, 300}));
@@ -404,12 +423,17 @@ TEST(Tracing, PrintsArraysAsNumPyAndTracedOnesByType) {
 
 TEST(Tracing, MessagesHaveFourPartsAndTheCallersLine) {
   Array a = zeros({2, 3}), b = zeros({4, 5});
-  expect_error([&] { a + b; }, {"add", "broadcast", "[2,3]", "[4,5]", "expand_dims", "tracing_test.cc"});
-  expect_error([&] { matmul(a, b); }, {"matmul", "one size", "f32[2,3]", "f32[4,5]", "tracing_test.cc"});
+  expect_error([&] { a + b; },
+               {"add", "broadcast", "[2,3]", "[4,5]", "expand_dims", "tracing_test.cc"});
+  expect_error([&] { matmul(a, b); },
+               {"matmul", "one size", "f32[2,3]", "f32[4,5]", "tracing_test.cc"});
   expect_error([&] { sum(a, 2); }, {"sum: axis", "[-2, 2)", "given 2"});
   expect_error([&] { a.reshape({4}); }, {"reshape", "f32[2,3]", "[4]", "-1"});
-  expect_error([&] { concatenate({a, b}); },
-               {"concatenate", "every axis but 0", "f32[2,3]", "f32[4,5]", "tracing_test.cc"});
+  expect_error(
+      [&] {
+        concatenate({a, b});
+      },
+      {"concatenate", "every axis but 0", "f32[2,3]", "f32[4,5]", "tracing_test.cc"});
   expect_error([&] { take(a, ones({2})); }, {"take", "integers", "f32[2]"});
   expect_error([&] { einsum("ij,jk->ik", {a, b}); }, {"einsum", "'j'", "3 and 4"});
   expect_error([&] { einsum("ij->k", {a}); }, {"einsum", "'k'"});

@@ -99,9 +99,9 @@ class Jitted {
       made = std::make_shared<R>(internal::without_arrays(std::move(result)));
       return out;
     };
-    internal::JitCall call = internal::jit_call(*cache_, flat.structure, std::move(flat.leaves),
-                                                donors, traced, made,
-                                                internal::current_call_site());
+    internal::JitCall call =
+        internal::jit_call(*cache_, flat.structure, std::move(flat.leaves), donors, traced, made,
+                           internal::current_call_site());
     const auto* skeleton_of_result = static_cast<const R*>(internal::skeleton(*call.entry).get());
     return tree::unflatten<Array>(R(*skeleton_of_result), std::move(call.results));
   }
@@ -126,7 +126,8 @@ class Jitted {
     if constexpr (std::is_arithmetic_v<std::remove_cvref_t<T>>) {
       donors.push_back(nullptr);
     } else if constexpr (std::is_lvalue_reference_v<Arg> || std::is_const_v<Arg>) {
-      donors.resize(donors.size() + tree::leaf_pointers<Array>(const_cast<std::remove_const_t<T>&>(arg)).size(),
+      donors.resize(donors.size() +
+                        tree::leaf_pointers<Array>(const_cast<std::remove_const_t<T>&>(arg)).size(),
                     nullptr);
     } else {
       for (Array* a : tree::leaf_pointers<Array>(arg)) donors.push_back(a);
@@ -201,8 +202,7 @@ class ValueAndGrad {
         outputs, current_call_site());
     std::span<const Array> all(r);
     R value = tree::unflatten<Array>(std::move(*result), all.first(outputs));
-    return std::pair{std::move(value),
-                     gradients(Numbers{}, inputs, all.subspan(outputs))};
+    return std::pair{std::move(value), gradients(Numbers{}, inputs, all.subspan(outputs))};
   }
 
  private:
@@ -253,8 +253,7 @@ auto grad(F&& f) {
 }
 template <class F, int... I>
 auto grad(F&& f, Argnums<I...>) {
-  return internal::Grad<false, Argnums<I...>, std::decay_t<F>>(
-      std::decay_t<F>(std::forward<F>(f)));
+  return internal::Grad<false, Argnums<I...>, std::decay_t<F>>(std::decay_t<F>(std::forward<F>(f)));
 }
 // (gradient, aux).
 template <class F>
@@ -303,8 +302,8 @@ auto vjp(F&& f, const Args&... args) {
       },
       internal::current_call_site());
   R out = tree::unflatten<Array>(std::move(*result), std::span<const Array>(r.primals));
-  auto back = [map = r.map, skeleton = internal::without_arrays(std::move(inputs))](
-                  const R& cotangent) {
+  auto back = [map = r.map,
+               skeleton = internal::without_arrays(std::move(inputs))](const R& cotangent) {
     std::vector<Array> c = internal::apply_transpose(*map, tree::leaves<Array>(cotangent),
                                                      internal::current_call_site());
     return tree::unflatten<Array>(skeleton, std::span<const Array>(c));
@@ -331,11 +330,11 @@ auto linearize(F&& f, const Args&... args) {
       },
       internal::current_call_site());
   R out = tree::unflatten<Array>(*result, std::span<const Array>(r.primals));
-  auto linear = [map = r.map, skeleton = internal::without_arrays(std::move(*result))](
-                    const Args&... tangents) {
+  auto linear = [map = r.map,
+                 skeleton = internal::without_arrays(std::move(*result))](const Args&... tangents) {
     std::tuple<Args...> t{tangents...};
-    std::vector<Array> o = internal::apply_linear(*map, tree::leaves<Array>(t),
-                                                  internal::current_call_site());
+    std::vector<Array> o =
+        internal::apply_linear(*map, tree::leaves<Array>(t), internal::current_call_site());
     return tree::unflatten<Array>(skeleton, std::span<const Array>(o));
   };
   return std::pair{std::move(out), std::move(linear)};
@@ -417,7 +416,8 @@ Vmapped<std::decay_t<F>> vmap(F&& f, VmapOptions options = {}) {
   return {std::forward<F>(f), std::move(options)};
 }
 
-// --- remat, eval_shape, custom rules --------------------------------------------------------------
+// --- remat, eval_shape, custom rules
+// --------------------------------------------------------------
 
 struct RematOptions {
   // "", "nothing_saveable", "everything_saveable", "dots_saveable",

@@ -89,8 +89,8 @@ TEST(Scan, CumulativeSumAndItsGradient) {
 
 TEST(Cond, DifferentiatesTheBranchTaken) {
   auto f = [](const Array& x) {
-    return cond(x > 0, [](const Array& v) { return v * v; },
-                [](const Array& v) { return v * 3.0; }, x);
+    return cond(
+        x > 0, [](const Array& v) { return v * v; }, [](const Array& v) { return v * 3.0; }, x);
   };
   EXPECT_EQ(jit(grad(f))(Array(HostArray::scalar(2.0f))).item<float>(), 4);
   EXPECT_EQ(jit(grad(f))(Array(HostArray::scalar(-2.0f))).item<float>(), 3);
@@ -120,7 +120,9 @@ TEST(Remat, KeepsValuesAndGradients) {
 
 TEST(CustomVjp, UsesTheRule) {
   auto f = custom_vjp([](const Array& x) { return x * x; },
-                      [](const Array& x) { return std::pair{x * x, x}; },
+                      [](const Array& x) {
+                        return std::pair{x * x, x};
+                      },
                       [](const Array& x, const Array& ct) { return std::tuple{ct * x * 10.0}; });
   EXPECT_EQ(grad(f)(Array(HostArray::scalar(3.0f))).item<float>(), 30);
   EXPECT_EQ(vmap(grad(f))(array({1, 2})).to_vector<float>(), (std::vector<float>{10, 20}));
@@ -138,15 +140,16 @@ TEST(CustomJvp, UsesTheRule) {
 }
 
 TEST(Vjp, ReturnsAFunctionOfTheCotangent) {
-  auto [y, back] = vjp([](const Array& a, const Array& b) { return a * b; }, array({1, 2}),
-                       array({3, 4}));
+  auto [y, back] =
+      vjp([](const Array& a, const Array& b) { return a * b; }, array({1, 2}), array({3, 4}));
   auto [ga, gb] = back(array({1, 10}));
   EXPECT_EQ(ga.to_vector<float>(), (std::vector<float>{3, 40}));
   EXPECT_EQ(gb.to_vector<float>(), (std::vector<float>{1, 20}));
 }
 
 TEST(Matmul, GradientsAreProducts) {
-  Array a = arange(6).reshape({2, 3}).astype(DType::kF32), b = arange(12).reshape({3, 4}).astype(DType::kF32);
+  Array a = arange(6).reshape({2, 3}).astype(DType::kF32),
+        b = arange(12).reshape({3, 4}).astype(DType::kF32);
   auto f = [](const Array& x, const Array& y) { return sum(matmul(x, y)); };
   auto [ga, gb] = grad(f, argnums<0, 1>)(a, b);
   EXPECT_EQ(ga.to_vector<float>(), (std::vector<float>{6, 22, 38, 6, 22, 38}));

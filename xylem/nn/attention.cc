@@ -21,11 +21,10 @@ MultiHeadAttention MultiHeadAttention::make(std::int64_t features, Rngs& rngs,
   a.head_dim = config.head_dim > 0 ? config.head_dim : features / config.num_heads;
   if (a.num_heads <= 0 || a.num_heads % a.num_kv_heads != 0 ||
       (config.head_dim <= 0 && features % config.num_heads != 0))
-    throw_user_error({"nn.MultiHeadAttention",
-                      "num_kv_heads must divide num_heads, and num_heads the features",
-                      fmt::format("{} heads, {} key heads, {} features", a.num_heads,
-                                  a.num_kv_heads, features),
-                      "Choose sizes that divide, or give head_dim"});
+    throw_user_error(
+        {"nn.MultiHeadAttention", "num_kv_heads must divide num_heads, and num_heads the features",
+         fmt::format("{} heads, {} key heads, {} features", a.num_heads, a.num_kv_heads, features),
+         "Choose sizes that divide, or give head_dim"});
   a.is_causal = config.is_causal;
   a.rotary = config.rotary;
   a.rope_max_timescale = config.rope_max_timescale;

@@ -13,8 +13,8 @@
 namespace xylem::nn {
 
 Array relu(const ArrayArg& x) {
-  // The selected constant has no derivative, so the derivative at 0 is 0. NaN stays.
-  return where(less_equal(x, 0), zeros_like(x), x);
+  // What is selected elsewhere has no derivative, so the derivative at 0 is 0. NaN stays.
+  return where(greater(x, 0), x, stop_gradient(maximum(x, 0)));
 }
 
 Array gelu(const ArrayArg& x, bool approximate) {
@@ -76,9 +76,9 @@ Array dot_product_attention(const ArrayArg& query, const ArrayArg& key, const Ar
   }
   DType wide = q.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
   Array logits = einsum("bthk,bshk->bhts", {q, keys}).astype(wide) * scale;
-  double masked = -0.7 * (wide == DType::kF64
-                              ? std::numeric_limits<double>::max()
-                              : static_cast<double>(std::numeric_limits<float>::max()));
+  double masked =
+      -0.7 * (wide == DType::kF64 ? std::numeric_limits<double>::max()
+                                  : static_cast<double>(std::numeric_limits<float>::max()));
   if (options.is_causal) {
     Array may = greater_equal(expand_dims(arange(T), 1), arange(S));
     logits = where(may, logits, masked);
@@ -120,7 +120,8 @@ Array apply_rotary(const ArrayArg& x, const ArrayArg& positions, double max_time
   Array angle = expand_dims(positions.array.astype(DType::kF64), -1) *
                 Array(HostArray::from(rates, {x.array.dim(-1) / 2}));
   DType t = x.array.dtype();
-  return rotate(x.array, expand_dims(cos(angle).astype(t), -2), expand_dims(sin(angle).astype(t), -2));
+  return rotate(x.array, expand_dims(cos(angle).astype(t), -2),
+                expand_dims(sin(angle).astype(t), -2));
 }
 
 Array apply_rotary(const ArrayArg& x, double max_timescale) {

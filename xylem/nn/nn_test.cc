@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "xylem/base/testing/golden.h"
 #include "xylem/core/core.h"
@@ -119,8 +121,7 @@ TEST_P(Layers, EqualFlax) {
                               .use_fast_variance = flag(a, "use_fast_variance", true)});
     check(r, l, draws_of(rngs, 0), plain);
   } else if (name == "RMSNorm") {
-    auto l = RMSNorm::make(number(a, "features"), rngs,
-                           {.use_scale = flag(a, "use_scale", true)});
+    auto l = RMSNorm::make(number(a, "features"), rngs, {.use_scale = flag(a, "use_scale", true)});
     check(r, l, draws_of(rngs, 0), plain);
   } else if (name == "MultiHeadAttention") {
     std::int64_t heads = number(a, "num_heads"), qkv = number(a, "qkv_features", -1);
@@ -166,8 +167,8 @@ TEST(Embed, IndicesCountFromTheEndAndNanMarksThoseOutside) {
 TEST(MultiHeadAttention, DecodesTokenByTokenAsFlax) {
   Golden r = file()["decode"];
   Rngs rngs(0);
-  auto m = with_params(
-      MultiHeadAttention::make(8, rngs, {.num_heads = 2, .is_causal = true}), r["initial"]);
+  auto m = with_params(MultiHeadAttention::make(8, rngs, {.num_heads = 2, .is_causal = true}),
+                       r["initial"]);
   Array x(r["inputs"].at(0).array());
   KVCache cache = KVCache::make(1, 5, 2, 4);
   auto step = jit([](const MultiHeadAttention& layer, const Array& token, const KVCache& c) {
@@ -246,9 +247,86 @@ TEST(Functional, GeluEqualsJax) {
   EXPECT_LT(relative_error(g.to_host(), r["tanh_gradient"].array()), 3e-6);
 }
 
+double size_of(double v) { return std::max(1.0, std::abs(v)); }
+
+TEST(Functional, ActivationsAndTheirGradientsEqualJaxAtEdges) {
+  using Activation = std::function<Array(const Array&)>;
+  const std::map<std::string, Activation> all = {
+      {"relu", [](const Array& x) { return relu(x); }},
+      {"gelu", [](const Array& x) { return gelu(x); }},
+      {"gelu exact", [](const Array& x) { return gelu(x, false); }},
+      {"silu", [](const Array& x) { return silu(x); }},
+      {"softplus", [](const Array& x) { return softplus(x); }},
+      {"log_sigmoid", [](const Array& x) { return log_sigmoid(x); }},
+      {"sigmoid", [](const Array& x) { return sigmoid(x); }},
+      {"elu", [](const Array& x) { return elu(x); }},
+      {"leaky_relu", [](const Array& x) { return leaky_relu(x); }}};
+  Golden g = Golden::load("core_points.json");
+  auto same = [](double a, double b, double tolerance) {
+    return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * size_of(b);
+  };
+  for (const char* t : {"f32", "f64"}) {
+    DType dtype = parse_dtype(t).value();
+    double tolerance = dtype == DType::kF64 ? 1e-15 : 3e-7;
+    HostArray points = g["points"].array(), at = g["gradient_points"].array();
+    Golden values = g["elementwise"][t]["nn"], slopes = g["gradients"][t]["scalar_nn"];
+    for (const std::string& name : values.keys()) {
+      HostArray got = all.at(name)(Array(points.astype(dtype))).to_host();
+      HostArray want = values[name].array();
+      for (std::int64_t i = 0; i < want.size(); ++i)
+        EXPECT_TRUE(same(got.at(i), want.at(i), tolerance))
+            << name << " " << t << " at " << points.at(i) << ": " << got.at(i) << ", JAX "
+            << want.at(i);
+    }
+    for (const std::string& name : slopes.keys()) {
+      HostArray want = slopes[name].array();
+      HostArray got = vmap(grad(all.at(name)))(Array(at.astype(dtype))).to_host();
+      for (std::int64_t i = 0; i < want.size(); ++i)
+        EXPECT_TRUE(same(got.at(i), want.at(i), 4 * tolerance))
+            << "grad of " << name << " " << t << " at " << at.at(i) << ": " << got.at(i) << ", JAX "
+            << want.at(i);
+    }
+  }
+}
+
+TEST(Initializers, EqualJax) {
+  namespace in = initializers;
+  const std::map<std::string, in::Initializer> all = {
+      {"lecun_normal", in::lecun_normal()},
+      {"lecun_uniform", in::lecun_uniform()},
+      {"glorot_normal", in::glorot_normal()},
+      {"glorot_uniform", in::glorot_uniform()},
+      {"he_normal", in::he_normal()},
+      {"he_uniform", in::he_uniform()},
+      {"normal(0.01)", in::normal()},
+      {"normal(0.02)", in::normal(0.02)},
+      {"uniform(0.01)", in::uniform()},
+      {"zeros", in::zeros()},
+      {"ones", in::ones()},
+      {"constant(1.5)", in::constant(1.5)},
+      {"variance_scaling(1, fan_in, normal, out_axis=0)",
+       in::variance_scaling(1, in::Mode::kFanIn, in::Distribution::kNormal, -2, 0)},
+      {"variance_scaling(2, fan_avg, truncated_normal)",
+       in::variance_scaling(2, in::Mode::kFanAvg, in::Distribution::kTruncatedNormal)}};
+  Golden records = Golden::load("random.json")["initializers"];
+  int compared = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    Golden r = records.at(i);
+    std::string name = r["name"].str();
+    if (name == "truncated_normal(0.01)") continue;  // not offered
+    random::Key key = r.has("seed") ? random::key(static_cast<std::int64_t>(r["seed"].number()))
+                                    : random::Key{Array(words(r["key"]))};
+    HostArray want = r["out"].array();
+    EXPECT_LE(max_ulp(all.at(name)(key, want.dims()).to_host(), want), 2) << name << " " << i;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 43);
+}
+
 TEST(Functional, EdgesAreThoseOfJax) {
   auto slope = [](auto f, double at) {
-    return grad([&](const Array& x) { return f(x); })(full({}, at, DType::kF32)).template item<double>();
+    return grad([&](const Array& x) { return f(x); })(full({}, at, DType::kF32))
+        .template item<double>();
   };
   EXPECT_EQ(slope([](const Array& x) { return relu(x); }, 0), 0);
   EXPECT_EQ(slope([](const Array& x) { return elu(x); }, 0), 1);

@@ -10,7 +10,7 @@ namespace xylem::nn {
 struct NormOptions {
   double epsilon = 1e-6;
   bool use_scale = true;
-  bool use_bias = true;          // LayerNorm only
+  bool use_bias = true;           // LayerNorm only
   bool use_fast_variance = true;  // E[x^2] - E[x]^2 instead of two passes
   DType param_dtype = DType::kF32;
 };

@@ -6,7 +6,8 @@
 
 namespace xylem::nn {
 
-Rngs::Rngs(std::int64_t default_seed) : Rngs(std::map<std::string, std::int64_t>{{"default", default_seed}}) {}
+Rngs::Rngs(std::int64_t default_seed)
+    : Rngs(std::map<std::string, std::int64_t>{{"default", default_seed}}) {}
 
 Rngs::Rngs(const std::map<std::string, std::int64_t>& seeds) {
   for (const auto& [name, seed] : seeds) streams_[name] = {random::key(seed), 0};

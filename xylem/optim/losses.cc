@@ -10,12 +10,13 @@ namespace xylem::optim {
 Array softmax_cross_entropy_with_integer_labels(const ArrayArg& logits, const ArrayArg& labels) {
   Dims expected = logits.array.shape();
   if (expected.empty() || !is_inexact(logits.array.dtype()) || !is_integer(labels.array.dtype()))
-    throw UserError(ErrorParts{"softmax_cross_entropy_with_integer_labels",
-                               "float logits [..., classes] and integer labels [...] are needed",
-                               fmt::format("logits {}, labels {}", logits.array.type_string(),
-                                           labels.array.type_string()),
-                               "Convert the labels, or use softmax_cross_entropy for distributions"},
-                    logits.where);
+    throw UserError(
+        ErrorParts{"softmax_cross_entropy_with_integer_labels",
+                   "float logits [..., classes] and integer labels [...] are needed",
+                   fmt::format("logits {}, labels {}", logits.array.type_string(),
+                               labels.array.type_string()),
+                   "Convert the labels, or use softmax_cross_entropy for distributions"},
+        logits.where);
   expected.pop_back();
   if (labels.array.shape() != expected)
     throw UserError(ErrorParts{"softmax_cross_entropy_with_integer_labels: labels",

@@ -57,9 +57,9 @@ class Recorded : public ::testing::TestWithParam<const char*> {
         ASSERT_LT(relative_error(row_of(p).to_host(), want[k].to_host()), tolerance())
             << name << ", step " << k;
         if (k == 0) {
-          EXPECT_LT(relative_error(row_of(u).to_host(),
-                                   Array(run["updates_of_1"].array())[0].to_host()),
-                    tolerance());
+          EXPECT_LT(
+              relative_error(row_of(u).to_host(), Array(run["updates_of_1"].array())[0].to_host()),
+              tolerance());
         }
       }
       check_state(run["state_after_100"], state);
@@ -105,11 +105,9 @@ TEST_P(Recorded, ClippedAdamwWithASchedule) {
   follow(
       "chain(clip_by_global_norm(1), adamw(warmup_cosine, b1=0.9, b2=0.99, eps=1e-8, "
       "weight_decay=0.1, mask=kernel))",
-      chain(clip_by_global_norm(1.0), adamw(recorded_schedule(), {.b1 = 0.9,
-                                                                  .b2 = 0.99,
-                                                                  .eps = 1e-8,
-                                                                  .weight_decay = 0.1,
-                                                                  .mask = is_kernel})));
+      chain(clip_by_global_norm(1.0),
+            adamw(recorded_schedule(),
+                  {.b1 = 0.9, .b2 = 0.99, .eps = 1e-8, .weight_decay = 0.1, .mask = is_kernel})));
 }
 TEST_P(Recorded, ClippedMomentumWithASchedule) {
   follow("chain(clip_by_global_norm(0.5), sgd(warmup_cosine, momentum=0.9))",

@@ -30,7 +30,8 @@ Schedule cosine_decay_schedule(double init_value, std::int64_t decay_steps, doub
                                double exponent) {
   if (decay_steps <= 0)
     throw_user_error({"cosine_decay_schedule", "decay_steps must be positive",
-                      fmt::format("given {}", decay_steps), "Train for more steps than the warm-up"});
+                      fmt::format("given {}", decay_steps),
+                      "Train for more steps than the warm-up"});
   return {[=](const Array& count) {
     Array t = minimum(count, static_cast<int>(decay_steps)).astype(DType::kF64);
     Array wave = 0.5 * (1.0 + cos(M_PI * t / static_cast<double>(decay_steps)));

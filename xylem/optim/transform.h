@@ -35,7 +35,8 @@ struct AdamLeaves {
 AdamLeaves scale_by_adam(const std::vector<Array>& g, const std::vector<Array>& mu,
                          const std::vector<Array>& nu, const Array& count, double b1, double b2,
                          double eps, double eps_root);
-std::vector<Array> add_decayed_weights(const std::vector<Array>& u, const std::vector<Array>& params,
+std::vector<Array> add_decayed_weights(const std::vector<Array>& u,
+                                       const std::vector<Array>& params,
                                        const std::vector<std::string>& paths, double weight_decay,
                                        const MaskFn& mask);
 // -rate * u, the rate rounded to each leaf's own dtype first.
@@ -67,8 +68,9 @@ struct ClipByGlobalNorm {
   }
   template <class T>
   std::pair<T, EmptyState> update(const T& u, const EmptyState&, const T&) const {
-    return {internal::with_leaves(u, internal::clip_by_global_norm(tree::leaves<Array>(u), max_norm)),
-            {}};
+    return {
+        internal::with_leaves(u, internal::clip_by_global_norm(tree::leaves<Array>(u), max_norm)),
+        {}};
   }
 };
 inline ClipByGlobalNorm clip_by_global_norm(double max_norm) { return {max_norm}; }
@@ -119,10 +121,9 @@ struct AddDecayedWeights {
   }
   template <class T>
   std::pair<T, EmptyState> update(const T& u, const EmptyState&, const T& params) const {
-    return {internal::with_leaves(
-                u, internal::add_decayed_weights(tree::leaves<Array>(u),
-                                                 tree::leaves<Array>(params),
-                                                 tree::paths<Array>(params), weight_decay, mask)),
+    return {internal::with_leaves(u, internal::add_decayed_weights(
+                                         tree::leaves<Array>(u), tree::leaves<Array>(params),
+                                         tree::paths<Array>(params), weight_decay, mask)),
             {}};
   }
 };
@@ -145,9 +146,9 @@ struct ScaleByLearningRate {
   template <class T>
   std::pair<T, ScaleByScheduleState> update(const T& u, const ScaleByScheduleState& s,
                                             const T&) const {
-    return {internal::with_leaves(
-                u, internal::descend(tree::leaves<Array>(u), learning_rate(s.count))),
-            {internal::safe_increment(s.count)}};
+    return {
+        internal::with_leaves(u, internal::descend(tree::leaves<Array>(u), learning_rate(s.count))),
+        {internal::safe_increment(s.count)}};
   }
 };
 inline ScaleByLearningRate scale_by_learning_rate(Schedule learning_rate) {
@@ -166,8 +167,8 @@ struct Trace {
 
   template <class T>
   TraceState<T> init(const T& params) const {
-    return {internal::with_leaves(params,
-                                  internal::zeros_like_floats(tree::leaves<Array>(params)))};
+    return {
+        internal::with_leaves(params, internal::zeros_like_floats(tree::leaves<Array>(params)))};
   }
   template <class T>
   std::pair<T, TraceState<T>> update(const T& u, const TraceState<T>& s, const T&) const {

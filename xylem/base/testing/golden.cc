@@ -48,9 +48,7 @@ bool Golden::flag() const { return node_->value->get<bool>(); }
 
 namespace {
 
-unsigned digit(char c) {
-  return static_cast<unsigned>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-}
+unsigned digit(char c) { return static_cast<unsigned>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10); }
 
 }  // namespace
 

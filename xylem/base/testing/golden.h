@@ -34,8 +34,8 @@ class Golden {
 
 // Largest |a - b| over the largest |b|, as doubles.
 double relative_error(const HostArray& a, const HostArray& b);
-// Largest distance in units of the last place of b's elements, which are floats; infinite where only
-// one of two is finite.
+// Largest distance in units of the last place of b's elements, which are floats; infinite where
+// only one of two is finite.
 double max_ulp(const HostArray& a, const HostArray& b);
 
 }  // namespace xylem::testing

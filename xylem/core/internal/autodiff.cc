@@ -12,22 +12,23 @@ void check_inexact(const char* what, std::span<const Array> args, const std::vec
                    SourceLoc where) {
   for (std::size_t i = 0; i < args.size(); ++i)
     if (active[i] && args[i].defined() && !is_inexact(args[i].dtype()))
-      throw UserError(ErrorParts{fmt::format("{}: leaf {} of the differentiated arguments", what, i),
-                                 "a float or complex dtype is needed",
-                                 fmt::format("it is {}", args[i].type_string()),
-                                 "Convert it with astype, or do not differentiate by it (argnums)"},
-                      where);
+      throw UserError(
+          ErrorParts{fmt::format("{}: leaf {} of the differentiated arguments", what, i),
+                     "a float or complex dtype is needed",
+                     fmt::format("it is {}", args[i].type_string()),
+                     "Convert it with astype, or do not differentiate by it (argnums)"},
+          where);
 }
 
 // Tangents and cotangents are converted to nothing: they must fit.
 void check_like(const char* what, std::size_t i, const Array& given, const ir::Type& want,
                 SourceLoc where) {
   if (given.node()->type == want) return;
-  throw UserError(ErrorParts{fmt::format("{}: value {}", what, i),
-                             fmt::format("expected {}", want.to_string()),
-                             fmt::format("given {}", given.type_string()),
-                             "Give it the shape and dtype of the value that it belongs to"},
-                  where);
+  throw UserError(
+      ErrorParts{fmt::format("{}: value {}", what, i), fmt::format("expected {}", want.to_string()),
+                 fmt::format("given {}", given.type_string()),
+                 "Give it the shape and dtype of the value that it belongs to"},
+      where);
 }
 
 }  // namespace

@@ -11,9 +11,8 @@ using ir::Attr;
 using ir::Attrs;
 
 // Carried values become as strongly typed as the body returns them.
-std::vector<Array> match_carry(const char* what, std::span<const Array> init,
-                               const FlatTrace& body, std::size_t num_carry, bool& changed,
-                               SourceLoc where) {
+std::vector<Array> match_carry(const char* what, std::span<const Array> init, const FlatTrace& body,
+                               std::size_t num_carry, bool& changed, SourceLoc where) {
   std::vector<Array> next(init.begin(), init.end());
   std::size_t out = 0;
   changed = false;
@@ -64,12 +63,13 @@ ScanFlat scan(std::span<const Array> init, std::span<const Array> xs, std::int64
   for (std::size_t i = 0; i < xs.size(); ++i) {
     if (!xs[i].defined()) continue;
     if (xs[i].ndim() == 0 || (length >= 0 && xs[i].dim(0) != length))
-      throw UserError(ErrorParts{fmt::format("scan: leaf {} of xs", i),
-                                 length >= 0 ? fmt::format("the leading dimension must be {}", length)
-                                             : std::string("a leading dimension is needed"),
-                                 fmt::format("it is {}", xs[i].type_string()),
-                                 "Make all leaves of xs equally long"},
-                      where);
+      throw UserError(
+          ErrorParts{fmt::format("scan: leaf {} of xs", i),
+                     length >= 0 ? fmt::format("the leading dimension must be {}", length)
+                                 : std::string("a leading dimension is needed"),
+                     fmt::format("it is {}", xs[i].type_string()),
+                     "Make all leaves of xs equally long"},
+          where);
     length = xs[i].dim(0);
   }
   if (length < 0)
@@ -108,9 +108,8 @@ ScanFlat scan(std::span<const Array> init, std::span<const Array> xs, std::int64
               {"num_consts", Attr(static_cast<std::int64_t>(t.captures.size()))},
               {"num_carry", Attr(static_cast<std::int64_t>(num_carry))}};
   if (unroll > 1) attrs.set("unroll", Attr(unroll));
-  std::vector<Array> r =
-      t.expand(apply(ir::ops::kScan, operands, std::move(attrs), {b.finish(std::move(results))},
-                     where));
+  std::vector<Array> r = t.expand(
+      apply(ir::ops::kScan, operands, std::move(attrs), {b.finish(std::move(results))}, where));
   ScanFlat out;
   out.carry.assign(r.begin(), r.begin() + static_cast<std::ptrdiff_t>(init.size()));
   out.ys.assign(r.begin() + static_cast<std::ptrdiff_t>(init.size()), r.end());
@@ -151,8 +150,7 @@ std::vector<Array> while_loop(std::span<const Array> init, FlatFunction cond, Fl
     carry = match_carry("while_loop", carry, b, carry.size(), changed, where);
   }
   FlatTrace c = trace_flat(TraceKind::kBody, "while_loop condition", carry, cond);
-  if (c.outputs.size() != 1 || c.outputs[0].type.rank() != 0 ||
-      !is_bool(c.outputs[0].type.dtype()))
+  if (c.outputs.size() != 1 || c.outputs[0].type.rank() != 0 || !is_bool(c.outputs[0].type.dtype()))
     throw UserError(ErrorParts{"while_loop", "the condition must return one bool scalar",
                                c.outputs.empty() ? std::string("it returns no array")
                                                  : c.outputs[0].type.to_string(),
@@ -169,10 +167,9 @@ std::vector<Array> while_loop(std::span<const Array> init, FlatFunction cond, Fl
       types.push_back(a.node()->type);
     }
   Attrs attrs{{"num_captures", Attr(static_cast<std::int64_t>(types.size()))}};
-  std::vector<Array> r =
-      apply(ir::ops::kWhile, operands, std::move(attrs),
-            {with_captures(c, own, types, 0), with_captures(b, own, types, c.captures.size())},
-            where);
+  std::vector<Array> r = apply(
+      ir::ops::kWhile, operands, std::move(attrs),
+      {with_captures(c, own, types, 0), with_captures(b, own, types, c.captures.size())}, where);
   std::vector<Array> out;
   std::size_t next = 0;
   for (const Array& a : carry)

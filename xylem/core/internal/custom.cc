@@ -12,21 +12,23 @@ using ir::Attrs;
 namespace {
 
 void check_policy(const std::string& policy, SourceLoc where) {
-  static constexpr std::string_view kWhole[] = {
-      "", "nothing_saveable", "everything_saveable", "dots_saveable", "checkpoint_dots",
-      "dots_with_no_batch_dims_saveable"};
+  static constexpr std::string_view kWhole[] = {"",
+                                                "nothing_saveable",
+                                                "everything_saveable",
+                                                "dots_saveable",
+                                                "checkpoint_dots",
+                                                "dots_with_no_batch_dims_saveable"};
   static constexpr std::string_view kNamed[] = {"save_only_these_names:",
                                                 "save_any_names_but_these:"};
   for (std::string_view p : kWhole)
     if (policy == p) return;
   for (std::string_view p : kNamed)
     if (policy.starts_with(p)) return;
-  throw UserError(
-      ErrorParts{"remat: policy", "a known policy is needed", policy,
-                 "Use nothing_saveable, everything_saveable, dots_saveable, "
-                 "dots_with_no_batch_dims_saveable, save_only_these_names:a,b or "
-                 "save_any_names_but_these:a,b"},
-      where);
+  throw UserError(ErrorParts{"remat: policy", "a known policy is needed", policy,
+                             "Use nothing_saveable, everything_saveable, dots_saveable, "
+                             "dots_with_no_batch_dims_saveable, save_only_these_names:a,b or "
+                             "save_any_names_but_these:a,b"},
+                  where);
 }
 
 }  // namespace
@@ -122,12 +124,11 @@ std::vector<Array> custom_jvp(std::span<const Array> args, FlatFunction primal, 
   for (const Array& a : both) own_rule += a.defined();
   for (const Array& a : args)
     if (a.defined()) call.push_back(a);
-  return p.expand(
-      apply(ir::ops::kCustomJvp, call,
-            Attrs{{"num_consts", Attr(static_cast<std::int64_t>(types_c.size()))}},
-            {captures_first(p, own, types_c, 0, true),
-             captures_first(rule_trace, own_rule, types_c, p.captures.size(), true)},
-            where));
+  return p.expand(apply(ir::ops::kCustomJvp, call,
+                        Attrs{{"num_consts", Attr(static_cast<std::int64_t>(types_c.size()))}},
+                        {captures_first(p, own, types_c, 0, true),
+                         captures_first(rule_trace, own_rule, types_c, p.captures.size(), true)},
+                        where));
 }
 
 std::vector<Array> custom_vjp(std::span<const Array> args, FlatFunction primal,
@@ -163,11 +164,12 @@ std::vector<Array> custom_vjp(std::span<const Array> args, FlatFunction primal,
   }
   FlatTrace b = trace_flat(TraceKind::kBody, "custom_vjp backward", placeholders, types, backward);
   if (b.num_results() != args.size())
-    throw UserError(ErrorParts{"custom_vjp", "the backward function returns one cotangent per argument",
-                               fmt::format("there are {} argument leaves, it returns {}",
-                                           args.size(), b.num_results()),
-                               "Return a tuple of cotangents of the arguments' structure"},
-                    where);
+    throw UserError(
+        ErrorParts{"custom_vjp", "the backward function returns one cotangent per argument",
+                   fmt::format("there are {} argument leaves, it returns {}", args.size(),
+                               b.num_results()),
+                   "Return a tuple of cotangents of the arguments' structure"},
+        where);
   // One cotangent for every inexact argument; zeros where the rule gives none.
   ir::Graph bg = *b.graph;
   {
@@ -181,11 +183,12 @@ std::vector<Array> custom_vjp(std::span<const Array> args, FlatFunction primal,
       if (!args[i].defined() || !is_inexact(args[i].dtype())) continue;
       if (v == ir::kNoValue) v = builder.splat(args[i].dtype(), args[i].shape(), 0);
       if (!(builder.type(v) == args[i].node()->type))
-        throw UserError(ErrorParts{fmt::format("custom_vjp: cotangent {} of the backward function", i),
-                                   fmt::format("expected {}", args[i].type_string()),
-                                   fmt::format("given {}", builder.type(v).to_string()),
-                                   "Give the cotangent the shape and dtype of its argument"},
-                        where);
+        throw UserError(
+            ErrorParts{fmt::format("custom_vjp: cotangent {} of the backward function", i),
+                       fmt::format("expected {}", args[i].type_string()),
+                       fmt::format("given {}", builder.type(v).to_string()),
+                       "Give the cotangent the shape and dtype of its argument"},
+            where);
       results.push_back(v);
     }
     FlatTrace padded = b;
@@ -210,12 +213,14 @@ std::vector<Array> custom_vjp(std::span<const Array> args, FlatFunction primal,
   ir::GraphPtr back = b.graph;
   if (!b.captures.empty()) {
     ir::Graph g = *fwd;
-    for (std::size_t i = 0; i < b.captures.size(); ++i) g.results.push_back(g.params[back_first + i]);
+    for (std::size_t i = 0; i < b.captures.size(); ++i)
+      g.results.push_back(g.params[back_first + i]);
     fwd = std::make_shared<const ir::Graph>(std::move(g));
     std::size_t residuals = f.outputs.size() - dense_outs;
     std::vector<int> order;  // residuals, captures, cotangents
     for (std::size_t i = 0; i < residuals; ++i) order.push_back(static_cast<int>(i));
-    for (std::size_t i = own_back; i < back->params.size(); ++i) order.push_back(static_cast<int>(i));
+    for (std::size_t i = own_back; i < back->params.size(); ++i)
+      order.push_back(static_cast<int>(i));
     for (std::size_t i = residuals; i < own_back; ++i) order.push_back(static_cast<int>(i));
     ir::Builder builder(back->name);
     std::vector<ir::ValueId> in(order.size());

@@ -12,7 +12,7 @@ namespace xylem::internal {
 // Tracing of flat functions whose arguments and results may be undefined: those take no part in
 // the graph and come out undefined again.
 struct FlatTrace {
-  ir::GraphPtr graph;           // defined arguments, then captures -> defined results
+  ir::GraphPtr graph;  // defined arguments, then captures -> defined results
   std::vector<Array> captures;
   std::vector<AbstractValue> outputs;  // of defined results
   std::vector<bool> arg_defined, result_defined;
@@ -26,8 +26,7 @@ struct FlatTrace {
   std::vector<Array> expand(std::vector<Array> results) const;
 };
 
-FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> args,
-                     FlatFunction f);
+FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> args, FlatFunction f);
 // The same on given types instead of the arguments' own.
 FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> args,
                      std::span<const AbstractValue> types, FlatFunction f);

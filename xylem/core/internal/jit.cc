@@ -12,8 +12,8 @@ namespace xylem::internal {
 
 struct JitEntry {
   Structure structure;
-  std::vector<AbstractValue> types;   // of defined arguments
-  std::vector<bool> donated;          // per argument
+  std::vector<AbstractValue> types;  // of defined arguments
+  std::vector<bool> donated;         // per argument
   FlatTrace traced;
   std::once_flag compiled;
   runtime::ExecutablePtr executable;  // set once; not needed where the entry is only inlined

@@ -33,11 +33,11 @@ void Axes::expand(std::size_t i, std::size_t count, const Structure& structure, 
   }
   std::size_t given = trees_.empty() ? each_.size() : trees_.size();
   if (given != count)
-    throw_user_error({what, "one entry for each argument or result",
-                      "there are " + std::to_string(given) + " entries and " +
-                          std::to_string(count) + " values",
-                      "Give one axis for each, or a single number for all"},
-                     internal::current_call_site());
+    throw_user_error(
+        {what, "one entry for each argument or result",
+         "there are " + std::to_string(given) + " entries and " + std::to_string(count) + " values",
+         "Give one axis for each, or a single number for all"},
+        internal::current_call_site());
   if (trees_.empty()) {
     out.insert(out.end(), leaves, each_[i]);
     return;

@@ -17,11 +17,11 @@ thread_local bool call_site_set = false;
 
 [[noreturn]] void leaked(const Trace& t, SourceLoc where) {
   throw UserError(
-      ErrorParts{"leaked tracer",
-                 fmt::format("a value traced inside '{}' may be used only while it is traced",
-                             t.name()),
-                 "the value is used after its trace ended or in another thread",
-                 "Return the value from the transformed function instead of storing it elsewhere"},
+      ErrorParts{
+          "leaked tracer",
+          fmt::format("a value traced inside '{}' may be used only while it is traced", t.name()),
+          "the value is used after its trace ended or in another thread",
+          "Return the value from the transformed function instead of storing it elsewhere"},
       where);
 }
 
@@ -114,9 +114,7 @@ CallSite::CallSite(SourceLoc where) {
 CallSite::~CallSite() {
   if (set_) call_site_set = false;
 }
-SourceLoc CallSite::outermost(SourceLoc otherwise) {
-  return call_site_set ? call_site : otherwise;
-}
+SourceLoc CallSite::outermost(SourceLoc otherwise) { return call_site_set ? call_site : otherwise; }
 
 Trace::Trace(TraceKind kind, std::string name)
     : kind_(kind), name_(std::move(name)), builder_(name_) {}
@@ -137,11 +135,11 @@ Array Trace::add_argument(const AbstractValue& t, const Array& actual) {
 
 ir::ValueId Trace::use(const Array& a, SourceLoc where) {
   if (!a.defined())
-    throw UserError(ErrorParts{"array operand", "an array with contents is needed",
-                               "the handle is undefined",
-                               "Assign the array before using it; gradients of integer leaves are "
-                               "undefined"},
-                    where);
+    throw UserError(
+        ErrorParts{"array operand", "an array with contents is needed", "the handle is undefined",
+                   "Assign the array before using it; gradients of integer leaves are "
+                   "undefined"},
+        where);
   const ArrayNode& n = *a.node();
   if (n.trace.get() == this) return n.value;
   auto it = captured_.find(&n);
@@ -168,11 +166,11 @@ Array Trace::concretize(ir::ValueId v, SourceLoc where) {
   if (finished_) leaked(*this, where);
   if (kind_ != TraceKind::kDiff)
     throw ConcretizationError(
-        ErrorParts{fmt::format("value of a traced array inside '{}'", name_),
-                   "code under jit, vmap and in loop bodies sees shapes, not numbers",
-                   fmt::format("the number of a traced {} was asked for",
-                               builder_.type(v).to_string()),
-                   "Use cond, where or while_loop on the array, or make the value a static number"},
+        ErrorParts{
+            fmt::format("value of a traced array inside '{}'", name_),
+            "code under jit, vmap and in loop bodies sees shapes, not numbers",
+            fmt::format("the number of a traced {} was asked for", builder_.type(v).to_string()),
+            "Use cond, where or while_loop on the array, or make the value a static number"},
         where);
   // The recorded ops run once, in order.
   const ir::Graph& g = builder_.graph();
@@ -183,8 +181,7 @@ Array Trace::concretize(ir::ValueId v, SourceLoc where) {
     Array& slot = known_[static_cast<std::size_t>(g.params[i])];
     const Array& actual = i < arguments_.size() ? arguments_[i] : captures_[next_capture++];
     if (slot.defined()) continue;
-    if (!actual.defined())
-      throw InternalError("concretize: an argument has no value");
+    if (!actual.defined()) throw InternalError("concretize: an argument has no value");
     const ArrayNode& n = *actual.node();
     slot = n.trace ? n.trace->concretize(n.value, where) : actual;
   }

@@ -24,8 +24,8 @@ struct ArrayNode {
   runtime::BufferPtr buffer;     // concrete
   std::shared_ptr<Trace> trace;  // traced, with `value`
   ir::ValueId value = ir::kNoValue;
-  HostArray literal;             // a scalar of the program text; no buffer until it is needed
-  SourceLoc where;               // of a donated array: the call that took it
+  HostArray literal;  // a scalar of the program text; no buffer until it is needed
+  SourceLoc where;    // of a donated array: the call that took it
 
   bool concrete() const { return !trace; }
 };
@@ -75,10 +75,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   TraceKind kind_;
   std::string name_;
   ir::Builder builder_;
-  std::vector<Array> arguments_;                               // actual values
+  std::vector<Array> arguments_;  // actual values
   std::vector<Array> captures_;
   std::unordered_map<const ArrayNode*, ir::ValueId> captured_;
-  std::vector<Array> known_;                                   // evaluated values, by id
+  std::vector<Array> known_;  // evaluated values, by id
   std::size_t evaluated_ops_ = 0;
   bool finished_ = false;
 };
@@ -127,8 +127,8 @@ std::vector<Array> apply_graph(const ir::Graph& g, std::span<const Array> args);
 runtime::BufferPtr buffer_of(const Array& a, SourceLoc where);
 
 struct Traced {
-  ir::GraphPtr graph;                // arguments, then captures
-  std::vector<Array> captures;       // of the enclosing context
+  ir::GraphPtr graph;           // arguments, then captures
+  std::vector<Array> captures;  // of the enclosing context
   std::vector<AbstractValue> outputs;
 };
 // Traces body(arguments). `actual`: outside values of the arguments for kDiff, empty otherwise.

@@ -28,12 +28,12 @@ std::vector<Array> vmap(std::span<const Array> args, std::span<const int> in_axe
       Dims d = types[i].type.dims();
       if (axis_size >= 0 && d[axis] != axis_size)
         throw UserError(
-            ErrorParts{fmt::format("vmap: argument leaf {}", i),
-                       fmt::format("the mapped axis must have size {}{}", axis_size,
-                                   first < i ? fmt::format(", as in leaf {}", first) : ""),
-                       fmt::format("axis {} of {} has size {}", axis, args[i].type_string(),
-                                   d[axis]),
-                       "Make the mapped axes equally long, or choose others by in_axes"},
+            ErrorParts{
+                fmt::format("vmap: argument leaf {}", i),
+                fmt::format("the mapped axis must have size {}{}", axis_size,
+                            first < i ? fmt::format(", as in leaf {}", first) : ""),
+                fmt::format("axis {} of {} has size {}", axis, args[i].type_string(), d[axis]),
+                "Make the mapped axes equally long, or choose others by in_axes"},
             where);
       axis_size = d[axis];
       if (first == args.size()) first = i;
@@ -43,9 +43,10 @@ std::vector<Array> vmap(std::span<const Array> args, std::span<const int> in_axe
     dims.push_back(axis);
   }
   if (axis_size < 0)
-    throw UserError(ErrorParts{"vmap", "at least one argument must be mapped, or axis_size given",
-                               "every in_axes is none", "Map an argument, or pass {.axis_size = n}"},
-                    where);
+    throw UserError(
+        ErrorParts{"vmap", "at least one argument must be mapped, or axis_size given",
+                   "every in_axes is none", "Map an argument, or pass {.axis_size = n}"},
+        where);
   FlatTrace t = trace_flat(TraceKind::kMapped, "vmap", args, types, f);
   std::vector<int> in;
   for (std::size_t i = 0; i < args.size(); ++i)

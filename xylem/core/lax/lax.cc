@@ -27,10 +27,10 @@ Array bitcast_convert_type(const ArrayArg& x, DType dtype) {
 }
 
 Array reduce_precision(const ArrayArg& x, int exponent_bits, int mantissa_bits) {
-  return internal::apply_one(ops::kReducePrecision, std::span<const Array>(&x.array, 1),
-                             Attrs{{"exponent_bits", Attr(exponent_bits)},
-                                   {"mantissa_bits", Attr(mantissa_bits)}},
-                             x.where);
+  return internal::apply_one(
+      ops::kReducePrecision, std::span<const Array>(&x.array, 1),
+      Attrs{{"exponent_bits", Attr(exponent_bits)}, {"mantissa_bits", Attr(mantissa_bits)}},
+      x.where);
 }
 
 Array iota(DType dtype, Dims shape, int dimension) {
@@ -51,10 +51,10 @@ namespace {
 void add_starts(const char* what, const Array& x, std::initializer_list<Array> start,
                 std::vector<Array>& operands, SourceLoc where) {
   if (static_cast<int>(start.size()) != x.ndim())
-    throw UserError(ErrorParts{what, fmt::format("one start index per axis ({})", x.ndim()),
-                               fmt::format("{} were given", start.size()),
-                               "Give a scalar for each axis"},
-                    internal::CallSite::outermost(where));
+    throw UserError(
+        ErrorParts{what, fmt::format("one start index per axis ({})", x.ndim()),
+                   fmt::format("{} were given", start.size()), "Give a scalar for each axis"},
+        internal::CallSite::outermost(where));
   // The op wants one integer type for all of them. Negative ones count from the end.
   int axis = 0;
   for (const Array& s : start) {
@@ -87,8 +87,7 @@ Array dynamic_update_slice(const ArrayArg& x, const ArrayArg& update,
                            std::initializer_list<Array> start) {
   std::vector<Array> operands = {x.array, update.array};
   add_starts("dynamic_update_slice", x.array, start, operands, x.where);
-  return internal::apply_one(ops::kDynamicUpdateSlice, operands, {}, x.where,
-                             x.array.weak_type());
+  return internal::apply_one(ops::kDynamicUpdateSlice, operands, {}, x.where, x.array.weak_type());
 }
 
 TopK top_k(const ArrayArg& x, std::int64_t k) {

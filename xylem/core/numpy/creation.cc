@@ -59,13 +59,15 @@ Array linspace(double start, double stop, std::int64_t num, bool endpoint) {
 }
 
 Array tri(std::int64_t n, std::int64_t m, int k, DType dtype) {
-  Array row = internal::iota(DType::kI32, {n, m}, 0), column = internal::iota(DType::kI32, {n, m}, 1);
+  Array row = internal::iota(DType::kI32, {n, m}, 0),
+        column = internal::iota(DType::kI32, {n, m}, 1);
   return greater_equal(add(row, k), column).astype(dtype);
 }
 
 Array eye(std::int64_t n, std::int64_t m, int k, DType dtype) {
   if (m < 0) m = n;
-  Array row = internal::iota(DType::kI32, {n, m}, 0), column = internal::iota(DType::kI32, {n, m}, 1);
+  Array row = internal::iota(DType::kI32, {n, m}, 0),
+        column = internal::iota(DType::kI32, {n, m}, 1);
   return equal(add(row, k), column).astype(dtype);
 }
 

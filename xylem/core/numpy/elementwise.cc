@@ -163,13 +163,11 @@ Array sign(const ArrayArg& x) {
   return internal::with_weak(minimum(x, ones_like(x)), x.array.weak_type());
 }
 Array square(const ArrayArg& x) { return multiply(counted(x), counted(x)); }
-Array reciprocal(const ArrayArg& x) {
-  return divide(at(ArrayArg(1.0).array, x.where), inexact(x));
+Array reciprocal(const ArrayArg& x) { return divide(at(ArrayArg(1.0).array, x.where), inexact(x)); }
+Array exp2(const ArrayArg& x) {
+  return exp(at(multiply(at(inexact(x), x.where), std::log(2.0)), x.where));
 }
-Array exp2(const ArrayArg& x) { return exp(at(multiply(at(inexact(x), x.where), std::log(2.0)), x.where)); }
-Array log2(const ArrayArg& x) {
-  return divide(at(log(x), x.where), std::log(2.0));
-}
+Array log2(const ArrayArg& x) { return divide(at(log(x), x.where), std::log(2.0)); }
 Array log10(const ArrayArg& x) { return divide(at(log(x), x.where), std::log(10.0)); }
 
 namespace {
@@ -238,8 +236,9 @@ Array floor_divide(const ArrayArg& a, const ArrayArg& b) {
     return where(at(equal(y, 0.0), w), divide(x, y), round(at(q, w)));
   }
   Array q = binary(ops::kDivide, "floor_divide", x, y);
-  Array fix = logical_and(at(not_equal(at(sign(at(binary(ops::kRemainder, "floor_divide", x, y), w)), w), 0), w),
-                          not_equal(at(sign(x), w), sign(y)));
+  Array fix = logical_and(
+      at(not_equal(at(sign(at(binary(ops::kRemainder, "floor_divide", x, y), w)), w), 0), w),
+      not_equal(at(sign(x), w), sign(y)));
   return select(fix, subtract(at(q, w), 1), q, w);
 }
 
@@ -263,8 +262,8 @@ Array mod(const ArrayArg& x, const ArrayArg& y) {
   Array r = remainder("mod", x, y);
   if (is_unsigned_int(r.dtype())) return r;
   Array zero = internal::with_weak(zeros_like(at(r, w)), r.weak_type());
-  Array divisor = internal::broadcast(
-      internal::with_dtype(y.array, weak_dtype(r), w), r.shape(), w);
+  Array divisor =
+      internal::broadcast(internal::with_dtype(y.array, weak_dtype(r), w), r.shape(), w);
   Array fix = logical_and(at(not_equal(at(r, w), zero), w),
                           not_equal(at(less(at(r, w), zero), w), less(divisor, zero)));
   return select(fix, add(at(r, w), divisor), r, w);
@@ -327,8 +326,8 @@ Array logaddexp(const ArrayArg& x, const ArrayArg& y) {
       return where(equal(v, std::numeric_limits<double>::infinity()), 0.0, v);
     };
     auto share = [&](const Array& term) { return exp(subtract(finite(term), finite(r))); };
-    Array dot = add(multiply(std::get<0>(tangents), share(a)),
-                    multiply(std::get<1>(tangents), share(b)));
+    Array dot =
+        add(multiply(std::get<0>(tangents), share(a)), multiply(std::get<1>(tangents), share(b)));
     return std::pair{r, dot};
   };
   return custom_jvp(logaddexp_value, rule)(operand(x), operand(y));
@@ -336,8 +335,8 @@ Array logaddexp(const ArrayArg& x, const ArrayArg& y) {
 
 Array where(const ArrayArg& condition, const ArrayArg& x, const ArrayArg& y) {
   SourceLoc w = condition.where;
-  WeakDType t = promote_types(weak_dtype(x.array), weak_dtype(y.array),
-                              internal::CallSite::outermost(w));
+  WeakDType t =
+      promote_types(weak_dtype(x.array), weak_dtype(y.array), internal::CallSite::outermost(w));
   Array p = as_bool(condition);
   Dims shapes[3] = {p.shape(), x.array.shape(), y.array.shape()};
   Dims shape = internal::broadcast_shapes(shapes, "where", w);
@@ -353,8 +352,8 @@ Array clip(const ArrayArg& x, const ArrayArg& min, const ArrayArg& max) {
 Array nan_to_num(const ArrayArg& x, double nan) {
   DType t = x.array.dtype();
   if (!is_float(t)) return x.array;
-  double top = t == DType::kF64 ? std::numeric_limits<double>::max()
-               : t == DType::kF16 ? 65504.0
+  double top = t == DType::kF64    ? std::numeric_limits<double>::max()
+               : t == DType::kF16  ? 65504.0
                : t == DType::kBF16 ? 3.3895313892515355e38
                                    : static_cast<double>(std::numeric_limits<float>::max());
   constexpr double kInf = std::numeric_limits<double>::infinity();

@@ -83,8 +83,8 @@ Array take(const ArrayArg& x, const ArrayArg& indices, std::optional<int> axis) 
   Array a = axis ? x.array : ravel(x);
   int ax = axis_of(axis.value_or(0), a.ndim(), "take", w);
   if (!is_integer(indices.array.dtype()))
-    throw UserError(ErrorParts{"take", "the indices must be integers",
-                               indices.array.type_string(), "Convert them with astype"},
+    throw UserError(ErrorParts{"take", "the indices must be integers", indices.array.type_string(),
+                               "Convert them with astype"},
                     internal::CallSite::outermost(w));
   std::int64_t n = a.shape()[ax];
   Array i = wrap_negative(indices.array, n, w);

@@ -88,9 +88,9 @@ Array compare(const char* what, const ArrayArg& x, const ArrayArg& y, const char
   Dims shape = broadcast_shapes(shapes, what, where);
   Array operands[2] = {broadcast(with_dtype(x.array, t, where), shape, where),
                        broadcast(with_dtype(y.array, t, where), shape, where)};
-  const char* type = is_inexact(t.dtype)                                   ? "FLOAT"
+  const char* type = is_inexact(t.dtype)                            ? "FLOAT"
                      : is_unsigned_int(t.dtype) || is_bool(t.dtype) ? "UNSIGNED"
-                                                                           : "SIGNED";
+                                                                    : "SIGNED";
   return apply_one(ops::kCompare, operands,
                    Attrs{{"comparison_direction", Attr(EnumAttr(direction))},
                          {"compare_type", Attr(EnumAttr(type))}},
@@ -159,11 +159,10 @@ Dims AxisArg::resolve(int rank, const char* what, SourceLoc where) const {
   for (int a : axes_) {
     int axis = a < 0 ? a + rank : a;
     if (axis < 0 || axis >= rank || r.contains(axis))
-      throw UserError(
-          ErrorParts{fmt::format("{}: axis", what),
-                     fmt::format("axes must be different and in [-{}, {})", rank, rank),
-                     fmt::format("given {}", a), "Give axes that the array has"},
-          internal::CallSite::outermost(where));
+      throw UserError(ErrorParts{fmt::format("{}: axis", what),
+                                 fmt::format("axes must be different and in [-{}, {})", rank, rank),
+                                 fmt::format("given {}", a), "Give axes that the array has"},
+                      internal::CallSite::outermost(where));
     r.push_back(axis);
   }
   std::sort(r.begin(), r.end());

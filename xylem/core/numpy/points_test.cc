@@ -22,32 +22,90 @@ const Golden& file() {
   return g;
 }
 
-// clang-format off
-#define ONE(name) {#name, [](const Array& x) { return name(x); }}
-#define SPECIAL(name) {#name, [](const Array& x) { return special::name(x); }}
-#define TWO(name) {#name, [](const Array& x, const Array& y) { return name(x, y); }}
+#define ONE(name)                                 \
+  {                                               \
+#name, [](const Array& x) { return name(x); } \
+  }
+#define SPECIAL(name)                                      \
+  {                                                        \
+#name, [](const Array& x) { return special::name(x); } \
+  }
+#define TWO(name)                                                    \
+  {                                                                  \
+#name, [](const Array& x, const Array& y) { return name(x, y); } \
+  }
 
 const std::map<std::string, Unary> kUnary = {
-    ONE(abs), ONE(negative), ONE(sign), ONE(exp), ONE(exp2), ONE(expm1), ONE(log), ONE(log2),
-    ONE(log10), ONE(log1p), ONE(sqrt), ONE(cbrt), ONE(square), ONE(reciprocal), ONE(sin), ONE(cos),
-    ONE(tan), ONE(arcsin), ONE(arccos), ONE(arctan), ONE(sinh), ONE(cosh), ONE(tanh), ONE(arcsinh),
-    ONE(arccosh), ONE(arctanh), ONE(floor), ONE(ceil), ONE(round), ONE(trunc), ONE(isnan),
-    ONE(isinf), ONE(isfinite), ONE(nan_to_num), SPECIAL(erf), SPECIAL(erfc), SPECIAL(erfinv),
-    SPECIAL(expit), SPECIAL(logit), SPECIAL(ndtr),
+    ONE(abs),
+    ONE(negative),
+    ONE(sign),
+    ONE(exp),
+    ONE(exp2),
+    ONE(expm1),
+    ONE(log),
+    ONE(log2),
+    ONE(log10),
+    ONE(log1p),
+    ONE(sqrt),
+    ONE(cbrt),
+    ONE(square),
+    ONE(reciprocal),
+    ONE(sin),
+    ONE(cos),
+    ONE(tan),
+    ONE(arcsin),
+    ONE(arccos),
+    ONE(arctan),
+    ONE(sinh),
+    ONE(cosh),
+    ONE(tanh),
+    ONE(arcsinh),
+    ONE(arccosh),
+    ONE(arctanh),
+    ONE(floor),
+    ONE(ceil),
+    ONE(round),
+    ONE(trunc),
+    ONE(isnan),
+    ONE(isinf),
+    ONE(isfinite),
+    ONE(nan_to_num),
+    SPECIAL(erf),
+    SPECIAL(erfc),
+    SPECIAL(erfinv),
+    SPECIAL(expit),
+    SPECIAL(logit),
+    SPECIAL(ndtr),
     {"rsqrt", [](const Array& x) { return lax::rsqrt(x); }},
     {"x ** 0", [](const Array& x) { return pow(x, 0); }},
     {"x ** 3", [](const Array& x) { return pow(x, 3); }},
     {"x ** -2", [](const Array& x) { return pow(x, -2); }},
 };
 const std::map<std::string, Binary> kBinary = {
-    TWO(add), TWO(subtract), TWO(multiply), TWO(divide), TWO(floor_divide), TWO(mod), TWO(fmod),
-    TWO(power), TWO(maximum), TWO(minimum), TWO(arctan2), TWO(hypot), TWO(logaddexp), TWO(equal),
-    TWO(less), TWO(less_equal), TWO(bitwise_and), TWO(bitwise_or), TWO(bitwise_xor),
-    TWO(left_shift), TWO(right_shift),
+    TWO(add),
+    TWO(subtract),
+    TWO(multiply),
+    TWO(divide),
+    TWO(floor_divide),
+    TWO(mod),
+    TWO(fmod),
+    TWO(power),
+    TWO(maximum),
+    TWO(minimum),
+    TWO(arctan2),
+    TWO(hypot),
+    TWO(logaddexp),
+    TWO(equal),
+    TWO(less),
+    TWO(less_equal),
+    TWO(bitwise_and),
+    TWO(bitwise_or),
+    TWO(bitwise_xor),
+    TWO(left_shift),
+    TWO(right_shift),
     {"nextafter", [](const Array& x, const Array& y) { return special::nextafter(x, y); }},
     {"xlogy", [](const Array& x, const Array& y) { return special::xlogy(x, y); }},
 };
-// clang-format on
 
 // Whether JAX's CPU back end, which flushes subnormals, could have given another number.
 bool subnormal(DType t, double v) {
@@ -59,7 +117,8 @@ double units(double got, double want, DType t) {
   if (got == want || (std::isnan(got) && std::isnan(want))) return 0;
   if (!std::isfinite(got) || !std::isfinite(want)) return HUGE_VAL;
   int bits = dtype_info(t).mantissa_bits, least = 1 - dtype_info(t).bias;
-  return std::abs(got - want) / std::ldexp(1, std::max(want == 0 ? least : std::ilogb(want), least) - bits);
+  return std::abs(got - want) /
+         std::ldexp(1, std::max(want == 0 ? least : std::ilogb(want), least) - bits);
 }
 
 class Points : public ::testing::TestWithParam<DType> {
@@ -74,12 +133,14 @@ class Points : public ::testing::TestWithParam<DType> {
       if (subnormal(want.dtype(), a) || subnormal(want.dtype(), c)) continue;
       double off = units(a, b, is_float(want.dtype()) ? want.dtype() : DType::kF64);
       if (is_float(want.dtype()))
-        off = std::min(off, units(a, want.dtype() == DType::kF32
-                                         ? static_cast<double>(static_cast<float>(c)) : c, want.dtype()));
+        off = std::min(
+            off,
+            units(a, want.dtype() == DType::kF32 ? static_cast<double>(static_cast<float>(c)) : c,
+                  want.dtype()));
       // JAX's own are off by that much: arguments of exp that are rounded before.
       bool loose = name == "sinh" || name == "cosh" || name == "ndtr";
-      EXPECT_LE(off, loose ? 100 : 4) << name << "(" << where(i) << ") gave " << a << ", JAX " << b << ", f64 "
-                        << c;
+      EXPECT_LE(off, loose ? 100 : 4)
+          << name << "(" << where(i) << ") gave " << a << ", JAX " << b << ", f64 " << c;
     }
   }
   Golden own() { return file()["elementwise"][GetParam() == DType::kF64 ? "f64" : "f32"]; }
@@ -125,19 +186,40 @@ TEST(Points, IntegerFunctionsEqualJaxToTheBit) {
   }
 }
 
-// --- gradients ------------------------------------------------------------------------------------
+// --- gradients
+// ------------------------------------------------------------------------------------
 
-// clang-format off
 const std::map<std::string, Unary> kScalar = {
-    ONE(abs), ONE(sign), ONE(sqrt), ONE(cbrt), ONE(log), ONE(log1p), ONE(expm1), ONE(tanh), ONE(tan),
-    ONE(arcsin), ONE(arctanh), ONE(arccosh), ONE(arcsinh), ONE(square), ONE(reciprocal), ONE(floor),
-    ONE(round), ONE(nan_to_num), ONE(exp2), ONE(log2),
-    SPECIAL(expit), SPECIAL(erf), SPECIAL(erfc), SPECIAL(erfinv),
+    ONE(abs),
+    ONE(sign),
+    ONE(sqrt),
+    ONE(cbrt),
+    ONE(log),
+    ONE(log1p),
+    ONE(expm1),
+    ONE(tanh),
+    ONE(tan),
+    ONE(arcsin),
+    ONE(arctanh),
+    ONE(arccosh),
+    ONE(arcsinh),
+    ONE(square),
+    ONE(reciprocal),
+    ONE(floor),
+    ONE(round),
+    ONE(nan_to_num),
+    ONE(exp2),
+    ONE(log2),
+    SPECIAL(expit),
+    SPECIAL(erf),
+    SPECIAL(erfc),
+    SPECIAL(erfinv),
     {"max(x, 0)", [](const Array& x) { return maximum(x, 0); }},
     {"min(x, 0)", [](const Array& x) { return minimum(x, 0); }},
     {"max(x, x)", [](const Array& x) { return maximum(x, x); }},
     {"clip(x, 0, 1)", [](const Array& x) { return clip(x, 0, 1); }},
-    {"lax.clamp(0, x, 1)", [](const Array& x) { return lax::clamp(zeros_like(x), x, ones_like(x)); }},
+    {"lax.clamp(0, x, 1)",
+     [](const Array& x) { return lax::clamp(zeros_like(x), x, ones_like(x)); }},
     {"rsqrt", [](const Array& x) { return lax::rsqrt(x); }},
     {"where(x > 0, log x, 0)", [](const Array& x) { return where(x > 0, log(x), 0); }},
     {"x ** 0.0", [](const Array& x) { return power(x, 0.0); }},
@@ -157,25 +239,36 @@ const std::map<std::string, Unary> kScalar = {
 };
 Array count_up(const Array& x) { return arange(1, 4).astype(x.dtype()); }
 const std::map<std::string, Unary> kVector = {
-    ONE(max), ONE(min), {"max nan", [](const Array& x) { return max(x); }},
+    ONE(max),
+    ONE(min),
+    {"max nan", [](const Array& x) { return max(x); }},
     {"prod one zero", [](const Array& x) { return prod(x); }},
     {"prod two zeros", [](const Array& x) { return prod(x); }},
     {"norm at zero", [](const Array& x) { return sqrt(sum(x * x)); }},
-    {"std constant", [](const Array& x) { return std(x); }}, ONE(var), ONE(logsumexp), ONE(mean),
+    {"std constant", [](const Array& x) { return std(x); }},
+    ONE(var),
+    ONE(logsumexp),
+    ONE(mean),
     {"logsumexp -inf", [](const Array& x) { return logsumexp(x); }},
     {"logsumexp inf", [](const Array& x) { return logsumexp(x); }},
     {"sort", [](const Array& x) { return sum(sort(x) * count_up(x)); }},
     {"cumsum", [](const Array& x) { return sum(square(cumsum(x))); }},
     {"cumprod with zero", [](const Array& x) { return sum(cumprod(x)); }},
-    {"take outside", [](const Array& x) {
+    {"take outside",
+     [](const Array& x) {
        Array t = take(x, Array(std::vector<std::int32_t>{0, 1, 1, 7}));
        return sum(where(isnan(t), 0, t));
      }},
-    {"top_k", [](const Array& x) { return sum(lax::top_k(x, 2).values * array({1, 10}).astype(x.dtype())); }},
+    {"top_k",
+     [](const Array& x) {
+       return sum(lax::top_k(x, 2).values * array({1, 10}).astype(x.dtype()));
+     }},
     {"index", [](const Array& x) { return x[1] * x[-1]; }},
-    {"dynamic_slice", [](const Array& x) { return sum(square(lax::dynamic_slice(x, {Array(HostArray::scalar(2))}, {2}))); }},
+    {"dynamic_slice",
+     [](const Array& x) {
+       return sum(square(lax::dynamic_slice(x, {Array(HostArray::scalar(2))}, {2})));
+     }},
 };
-// clang-format on
 
 class Gradients : public ::testing::TestWithParam<DType> {
  protected:

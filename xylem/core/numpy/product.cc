@@ -226,8 +226,8 @@ class Einsum {
       Dims shape = t.array.shape();
       Array a = internal::iota(DType::kI32, shape, static_cast<int>(i), where_);
       Array b = internal::iota(DType::kI32, shape, static_cast<int>(j), where_);
-      Array kept = where(ArrayArg(equal(ArrayArg(a, where_), b), where_), t.array,
-                         zeros_like(t.array));
+      Array kept =
+          where(ArrayArg(equal(ArrayArg(a, where_), b), where_), t.array, zeros_like(t.array));
       t.array = sum(ArrayArg(kept, where_), static_cast<int>(j));
       t.labels.erase(j, 1);
       --i;

@@ -23,7 +23,6 @@ const Golden& file() {
   return g;
 }
 
-// clang-format off
 const std::map<std::string, Program> kPrograms = {
     {"dot 3,2", [](const V& a) { return dot(a[0], a[1]); }},
     {"dot 2,3", [](const V& a) { return dot(a[0], a[1]); }},
@@ -63,7 +62,10 @@ const std::map<std::string, Program> kPrograms = {
     {"searchsorted right", [](const V& a) { return searchsorted(a[0], a[1], true); }},
     {"top_k", [](const V& a) { return lax::top_k(a[0], 3).values; }},
     {"top_k indices", [](const V& a) { return lax::top_k(a[0], 3).indices; }},
-    {"sum axes", [](const V& a) { return sum(a[0], {0, -1}); }},
+    {"sum axes",
+     [](const V& a) {
+       return sum(a[0], {0, -1});
+     }},
     {"sum keepdims", [](const V& a) { return sum(a[0], 1, true); }},
     {"sum none", [](const V& a) { return sum(a[0], std::vector<int>{}); }},
     {"var ddof", [](const V& a) { return var(a[0], 1, 1); }},
@@ -92,7 +94,10 @@ const std::map<std::string, Program> kPrograms = {
     {"swapaxes", [](const V& a) { return swapaxes(a[0], 0, -1); }},
     {"moveaxis", [](const V& a) { return moveaxis(a[0], 0, -1); }},
     {"moveaxis back", [](const V& a) { return moveaxis(a[0], -1, 0); }},
-    {"expand_dims", [](const V& a) { return expand_dims(a[0], {0, -1}); }},
+    {"expand_dims",
+     [](const V& a) {
+       return expand_dims(a[0], {0, -1});
+     }},
     {"expand_dims 1", [](const V& a) { return expand_dims(a[0], 1); }},
     {"squeeze", [](const V& a) { return squeeze(a[0]); }},
     {"squeeze -1", [](const V& a) { return squeeze(a[0], -1); }},
@@ -101,25 +106,43 @@ const std::map<std::string, Program> kPrograms = {
     {"stack", [](const V& a) { return stack(a, -1); }},
     {"stack promotes", [](const V& a) { return stack(a); }},
     {"split", [](const V& a) { return split(a[0], 2, 1)[1]; }},
-    {"split indices", [](const V& a) { return split(a[0], {1, 3}, 1)[1]; }},
+    {"split indices",
+     [](const V& a) {
+       return split(a[0], {1, 3}, 1)[1];
+     }},
     {"unstack", [](const V& a) { return unstack(a[0], 1)[2]; }},
-    {"tile", [](const V& a) { return tile(a[0], {2, 2}); }},
-    {"tile longer", [](const V& a) { return tile(a[0], {2, 1, 2}); }},
+    {"tile",
+     [](const V& a) {
+       return tile(a[0], {2, 2});
+     }},
+    {"tile longer",
+     [](const V& a) {
+       return tile(a[0], {2, 1, 2});
+     }},
     {"repeat", [](const V& a) { return repeat(a[0], 2, 1); }},
     {"flip", [](const V& a) { return flip(a[0]); }},
     {"flip 1", [](const V& a) { return flip(a[0], 1); }},
     {"roll", [](const V& a) { return roll(a[0], 5, 1); }},
     {"roll back", [](const V& a) { return roll(a[0], -1, 0); }},
-    {"pad", [](const V& a) { return pad(a[0], {{1, 0}, {0, 2}}, 7); }},
+    {"pad",
+     [](const V& a) {
+       return pad(a[0], {{1, 0}, {0, 2}}, 7);
+     }},
     {"tril", [](const V& a) { return tril(a[0], 1); }},
     {"triu", [](const V& a) { return triu(a[0], -1); }},
     {"diag", [](const V& a) { return diag(a[0], 1); }},
     {"diag of a matrix", [](const V& a) { return diag(a[0], 1); }},
     {"diag below", [](const V& a) { return diag(a[0], -1); }},
-    {"dynamic_slice", [](const V& a) { return lax::dynamic_slice(a[0], {Array(HostArray::scalar(5))}, {3}); }},
-    {"dynamic_slice negative", [](const V& a) { return lax::dynamic_slice(a[0], {Array(HostArray::scalar(-1))}, {3}); }},
-    {"dynamic_slice far negative", [](const V& a) { return lax::dynamic_slice(a[0], {Array(HostArray::scalar(-9))}, {3}); }},
-    {"dynamic_update_slice", [](const V& a) { return lax::dynamic_update_slice(a[0], a[1], {Array(HostArray::scalar(5))}); }},
+    {"dynamic_slice",
+     [](const V& a) { return lax::dynamic_slice(a[0], {Array(HostArray::scalar(5))}, {3}); }},
+    {"dynamic_slice negative",
+     [](const V& a) { return lax::dynamic_slice(a[0], {Array(HostArray::scalar(-1))}, {3}); }},
+    {"dynamic_slice far negative",
+     [](const V& a) { return lax::dynamic_slice(a[0], {Array(HostArray::scalar(-9))}, {3}); }},
+    {"dynamic_update_slice",
+     [](const V& a) {
+       return lax::dynamic_update_slice(a[0], a[1], {Array(HostArray::scalar(5))});
+     }},
     {"linspace 5", [](const V&) { return linspace(0, 1, 5); }},
     {"linspace open", [](const V&) { return linspace(-1, 2, 7, false); }},
     {"linspace 1", [](const V&) { return linspace(3, 9, 1); }},
@@ -138,13 +161,16 @@ const std::map<std::string, Program> kPrograms = {
 };
 
 using Reduction = std::function<Array(const Array&, std::optional<int>)>;
-#define REDUCTION(name) {#name, [](const Array& x, std::optional<int> a) { return a ? name(x, *a) : name(x); }}
+#define REDUCTION(name)                                                                    \
+  {                                                                                        \
+#name, [](const Array& x, std::optional <int> a) { return a ? name(x, *a) : name(x); } \
+  }
 const std::map<std::string, Reduction> kReductions = {
-    REDUCTION(sum), REDUCTION(prod), REDUCTION(mean), REDUCTION(max), REDUCTION(min),
-    REDUCTION(any), REDUCTION(all), REDUCTION(var), REDUCTION(std), REDUCTION(cumsum),
-    REDUCTION(cumprod), REDUCTION(argmax), REDUCTION(argmin), REDUCTION(count_nonzero),
+    REDUCTION(sum),    REDUCTION(prod),          REDUCTION(mean),    REDUCTION(max),
+    REDUCTION(min),    REDUCTION(any),           REDUCTION(all),     REDUCTION(var),
+    REDUCTION(std),    REDUCTION(cumsum),        REDUCTION(cumprod), REDUCTION(argmax),
+    REDUCTION(argmin), REDUCTION(count_nonzero),
 };
-// clang-format on
 
 Array run(const std::string& name, const V& args) {
   if (name.starts_with("einsum ")) {
@@ -187,14 +213,16 @@ TEST(Records, EqualJax) {
     for (std::int64_t k = 0; k < want.size(); ++k) {
       double a = g.at(k), b = want.at(k);
       if (std::isnan(a) && std::isnan(b)) continue;
-      double tolerance = is_float(want.dtype()) ? std::ldexp(4, -dtype_info(want.dtype()).mantissa_bits - 1) : 0;
+      double tolerance =
+          is_float(want.dtype()) ? std::ldexp(4, -dtype_info(want.dtype()).mantissa_bits - 1) : 0;
       EXPECT_TRUE(a == b || std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)))
           << "element " << k << " is " << a << ", JAX's " << b;
     }
   }
 }
 
-// --- dtypes ---------------------------------------------------------------------------------------
+// --- dtypes
+// ---------------------------------------------------------------------------------------
 
 WeakDType parse(const std::string& s) {
   if (s == "i*") return {DType::kI32, true};
@@ -234,32 +262,105 @@ std::string result(const std::function<Array()>& f) {
   }
 }
 
-// clang-format off
-#define ONE(name) {#name, [](const Array& x) { return name(x); }}
-#define SPECIAL(name) {#name, [](const Array& x) { return special::name(x); }}
-#define TWO(name) {#name, [](const ArrayArg& x, const ArrayArg& y) { return name(x, y); }}
+#define ONE(name)                                 \
+  {                                               \
+#name, [](const Array& x) { return name(x); } \
+  }
+#define SPECIAL(name)                                      \
+  {                                                        \
+#name, [](const Array& x) { return special::name(x); } \
+  }
+#define TWO(name)                                                          \
+  {                                                                        \
+#name, [](const ArrayArg& x, const ArrayArg& y) { return name(x, y); } \
+  }
 const std::map<std::string, std::function<Array(const Array&)>> kOne = {
-    ONE(abs), ONE(negative), ONE(sign), ONE(exp), ONE(exp2), ONE(expm1), ONE(log), ONE(log2),
-    ONE(log10), ONE(log1p), ONE(sqrt), ONE(cbrt), ONE(square), ONE(reciprocal), ONE(sin), ONE(cos),
-    ONE(tan), ONE(arcsin), ONE(arccos), ONE(arctan), ONE(sinh), ONE(cosh), ONE(tanh), ONE(arcsinh),
-    ONE(arccosh), ONE(arctanh), ONE(floor), ONE(ceil), ONE(round), ONE(trunc), ONE(isnan),
-    ONE(isinf), ONE(isfinite), ONE(nan_to_num), SPECIAL(erf), SPECIAL(erfc), SPECIAL(erfinv),
-    SPECIAL(expit), SPECIAL(logit), SPECIAL(ndtr),
+    ONE(abs),
+    ONE(negative),
+    ONE(sign),
+    ONE(exp),
+    ONE(exp2),
+    ONE(expm1),
+    ONE(log),
+    ONE(log2),
+    ONE(log10),
+    ONE(log1p),
+    ONE(sqrt),
+    ONE(cbrt),
+    ONE(square),
+    ONE(reciprocal),
+    ONE(sin),
+    ONE(cos),
+    ONE(tan),
+    ONE(arcsin),
+    ONE(arccos),
+    ONE(arctan),
+    ONE(sinh),
+    ONE(cosh),
+    ONE(tanh),
+    ONE(arcsinh),
+    ONE(arccosh),
+    ONE(arctanh),
+    ONE(floor),
+    ONE(ceil),
+    ONE(round),
+    ONE(trunc),
+    ONE(isnan),
+    ONE(isinf),
+    ONE(isfinite),
+    ONE(nan_to_num),
+    SPECIAL(erf),
+    SPECIAL(erfc),
+    SPECIAL(erfinv),
+    SPECIAL(expit),
+    SPECIAL(logit),
+    SPECIAL(ndtr),
     {"rsqrt", [](const Array& x) { return lax::rsqrt(x); }},
     {"x ** 0", [](const Array& x) { return pow(x, 0); }},
     {"x ** 3", [](const Array& x) { return pow(x, 3); }},
     {"x ** -2", [](const Array& x) { return pow(x, -2); }},
-    ONE(sum), ONE(prod), ONE(mean), ONE(var), ONE(std), ONE(max), ONE(min), ONE(any), ONE(all),
-    ONE(argmax), ONE(argmin), ONE(cumsum), ONE(cumprod), ONE(count_nonzero), ONE(sort),
-    ONE(argsort), ONE(invert), ONE(logical_not), ONE(real), ONE(imag), ONE(conj), ONE(zeros_like),
-    ONE(ones_like), ONE(logsumexp),
+    ONE(sum),
+    ONE(prod),
+    ONE(mean),
+    ONE(var),
+    ONE(std),
+    ONE(max),
+    ONE(min),
+    ONE(any),
+    ONE(all),
+    ONE(argmax),
+    ONE(argmin),
+    ONE(cumsum),
+    ONE(cumprod),
+    ONE(count_nonzero),
+    ONE(sort),
+    ONE(argsort),
+    ONE(invert),
+    ONE(logical_not),
+    ONE(real),
+    ONE(imag),
+    ONE(conj),
+    ONE(zeros_like),
+    ONE(ones_like),
+    ONE(logsumexp),
 };
 const std::map<std::string, std::function<Array(const ArrayArg&, const ArrayArg&)>> kTwo = {
-    TWO(add), TWO(subtract), TWO(multiply), TWO(divide), TWO(floor_divide), TWO(mod), TWO(power),
-    TWO(maximum), TWO(arctan2), TWO(equal), TWO(left_shift), TWO(bitwise_and), TWO(logical_and),
-    {"where", [](const ArrayArg& x, const ArrayArg& y) { return where(ones({2}, DType::kBool), x, y); }},
+    TWO(add),
+    TWO(subtract),
+    TWO(multiply),
+    TWO(divide),
+    TWO(floor_divide),
+    TWO(mod),
+    TWO(power),
+    TWO(maximum),
+    TWO(arctan2),
+    TWO(equal),
+    TWO(left_shift),
+    TWO(bitwise_and),
+    TWO(logical_and),
+    {"where",
+     [](const ArrayArg& x, const ArrayArg& y) { return where(ones({2}, DType::kBool), x, y); }},
 };
-// clang-format on
 
 // What differs on purpose: 64-bit types exist, so u32 meets a signed type in i64; a bool is never
 // weak.
@@ -267,7 +368,8 @@ std::string ours(const std::string& pair, const std::string& jax) {
   std::size_t at = pair.find(' ');
   auto is_signed = [](const std::string& t) { return t == "i8" || t == "i16" || t == "i32"; };
   std::string x = pair.substr(0, at), y = pair.substr(at + 1);
-  if (jax == "i32" && ((x == "ui32" && is_signed(y)) || (y == "ui32" && is_signed(x)))) return "i64";
+  if (jax == "i32" && ((x == "ui32" && is_signed(y)) || (y == "ui32" && is_signed(x))))
+    return "i64";
   return jax == "i1*" ? "i1" : jax;
 }
 

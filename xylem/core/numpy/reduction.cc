@@ -63,10 +63,9 @@ Array arg_extremum(const ir::OpDef& def, const char* what, const ArrayArg& x,
   Array a = axis ? x.array : ravel(x);
   int ax = axis.value_or(0);
   Dims axes = AxisArg(ax).resolve(a.ndim(), what, x.where);
-  Array r = internal::apply_one(def, std::span<const Array>(&a, 1),
-                                Attrs{{"dimension", Attr(axes[0])},
-                                      {"index_dtype", Attr(DType::kI32)}},
-                                x.where);
+  Array r = internal::apply_one(
+      def, std::span<const Array>(&a, 1),
+      Attrs{{"dimension", Attr(axes[0])}, {"index_dtype", Attr(DType::kI32)}}, x.where);
   if (!keepdims) return r;
   if (!axis) return r.reshape(Dims(x.array.shape().size(), 1), x.where);
   return keep(r, a.shape(), axes, true, x.where);
@@ -78,8 +77,8 @@ Array cumulative(const ir::OpDef& def, const char* what, const ArrayArg& x,
   if (is_bool(a.dtype())) a = a.astype(DType::kI32, x.where);
   Dims axes = AxisArg(axis.value_or(0)).resolve(a.ndim(), what, x.where);
   return internal::apply_one(def, std::span<const Array>(&a, 1),
-                             Attrs{{"dimension", Attr(axes[0])}, {"reverse", Attr(false)}},
-                             x.where, a.weak_type());
+                             Attrs{{"dimension", Attr(axes[0])}, {"reverse", Attr(false)}}, x.where,
+                             a.weak_type());
 }
 
 }  // namespace
@@ -108,9 +107,10 @@ Array var(const ArrayArg& x, const AxisArg& axis, double ddof, bool keepdims) {
   DType wide = half_width(t) || !is_inexact(t) ? DType::kF32 : t;
   ArrayArg a = at(x.array.astype(wide, x.where), x.where);
   Array centered = subtract(a, mean(a, axis, true));
-  Array squares = is_complex(wide)
-                      ? real(at(multiply(at(centered, x.where), conj(at(centered, x.where))), x.where))
-                      : square(at(centered, x.where));
+  Array squares =
+      is_complex(wide)
+          ? real(at(multiply(at(centered, x.where), conj(at(centered, x.where))), x.where))
+          : square(at(centered, x.where));
   double n = static_cast<double>(count(x.array, axes)) - ddof;
   Array total = reduce(ops::kAdd, squares, axes, x.where);
   Array r = divide(at(total, x.where), n > 0 ? n : std::numeric_limits<double>::quiet_NaN());
@@ -157,7 +157,8 @@ Array logsumexp(const ArrayArg& x, const AxisArg& axis, bool keepdims) {
   Array m = keep(reduce(ops::kMaximum, a, axes, w), a.shape(), axes, true, w);
   m = stop_gradient(at(where(at(isfinite(at(m, w)), w), m, zeros_like(m)), w));
   Array e = exp(at(subtract(at(a, w), m), w));
-  Array r = add(at(log(at(keep(reduce(ops::kAdd, e, axes, w), a.shape(), axes, true, w), w)), w), m);
+  Array r =
+      add(at(log(at(keep(reduce(ops::kAdd, e, axes, w), a.shape(), axes, true, w), w)), w), m);
   if (keepdims) return r;
   Dims shape;
   for (int d = 0; d < a.ndim(); ++d)

@@ -71,10 +71,10 @@ Array squeeze(const ArrayArg& x, const AxisArg& axis) {
     std::int64_t d = x.array.shape()[i];
     if (axes.contains(i) && d == 1) continue;
     if (axes.contains(i) && !all)
-      throw UserError(ErrorParts{"squeeze", "squeezed axes must have size 1",
-                                 fmt::format("axis {} of {}", i, x.array.type_string()),
-                                 "Name axes of size 1"},
-                      internal::CallSite::outermost(x.where));
+      throw UserError(
+          ErrorParts{"squeeze", "squeezed axes must have size 1",
+                     fmt::format("axis {} of {}", i, x.array.type_string()), "Name axes of size 1"},
+          internal::CallSite::outermost(x.where));
     shape.push_back(d);
   }
   return x.array.reshape(shape, x.where);
@@ -93,9 +93,8 @@ Array broadcast_to(const ArrayArg& x, Dims shape) {
 Array concatenate(std::span<const Array> parts, int axis, SourceLoc at) {
   SourceLoc where = internal::CallSite::outermost(at);
   if (parts.empty())
-    throw_user_error({"concatenate", "at least one array is needed", "none was given",
-                      "Pass the parts"},
-                     where);
+    throw_user_error(
+        {"concatenate", "at least one array is needed", "none was given", "Pass the parts"}, where);
   std::vector<WeakDType> types;
   for (const Array& p : parts) types.push_back(internal::weak_dtype(p));
   WeakDType t = promote_types(types, where);
@@ -103,11 +102,9 @@ Array concatenate(std::span<const Array> parts, int axis, SourceLoc at) {
   std::vector<Array> same;
   for (const Array& p : parts) {
     bool fits = p.ndim() == parts[0].ndim();
-    for (int d = 0; fits && d < p.ndim(); ++d)
-      fits = d == a || p.shape()[d] == parts[0].shape()[d];
+    for (int d = 0; fits && d < p.ndim(); ++d) fits = d == a || p.shape()[d] == parts[0].shape()[d];
     if (!fits)
-      throw_user_error({"concatenate",
-                        fmt::format("the arrays must agree in every axis but {}", a),
+      throw_user_error({"concatenate", fmt::format("the arrays must agree in every axis but {}", a),
                         fmt::format("{} and {}", parts[0].type_string(), p.type_string()),
                         "Reshape or pad one of them, or choose another axis"},
                        where);
@@ -207,10 +204,10 @@ Array pad(const ArrayArg& x, const std::vector<std::pair<std::int64_t, std::int6
           const ArrayArg& value) {
   int n = x.array.ndim();
   if (static_cast<int>(widths.size()) != n && widths.size() != 1)
-    throw UserError(ErrorParts{"pad", fmt::format("one (before, after) pair for each of {} axes", n),
-                               fmt::format("given {}", widths.size()),
-                               "Give a pair per axis, or one for all"},
-                    internal::CallSite::outermost(x.where));
+    throw UserError(
+        ErrorParts{"pad", fmt::format("one (before, after) pair for each of {} axes", n),
+                   fmt::format("given {}", widths.size()), "Give a pair per axis, or one for all"},
+        internal::CallSite::outermost(x.where));
   Dims low, high, interior(static_cast<std::size_t>(n), 0);
   for (int i = 0; i < n; ++i) {
     const auto& w = widths.size() == 1 ? widths[0] : widths[static_cast<std::size_t>(i)];
