@@ -55,6 +55,16 @@ auto call_with(F& f, const Tuple& skeleton, std::span<const Array> leaves) {
   return std::apply(f, tree::unflatten<Array>(skeleton, leaves));
 }
 
+// call_with as a flat function that keeps the typed result of its last call in `result`. Refers to
+// its arguments.
+template <class F, class Tuple, class R>
+auto recording(F& f, const Tuple& inputs, std::optional<R>& result) {
+  return [&f, &inputs, &result](std::span<const Array> in) {
+    result.emplace(call_with(f, inputs, in));
+    return tree::leaves<Array>(*result);
+  };
+}
+
 template <class F, class... Args>
 using ResultOf = std::decay_t<std::invoke_result_t<F&, const Args&...>>;
 
@@ -193,13 +203,8 @@ class ValueAndGrad {
                     "grad: the function must return one Array; use has_aux for more");
     std::optional<R> result;
     std::size_t outputs = 0;
-    std::vector<Array> r = value_and_grad(
-        leaves, active,
-        [&](std::span<const Array> in) {
-          result.emplace(call_with(f_, inputs, in));
-          return tree::leaves<Array>(*result);
-        },
-        outputs, current_call_site());
+    std::vector<Array> r = value_and_grad(leaves, active, internal::recording(f_, inputs, result),
+                                          outputs, current_call_site());
     std::span<const Array> all(r);
     R value = tree::unflatten<Array>(std::move(*result), all.first(outputs));
     return std::pair{std::move(value), gradients(Numbers{}, inputs, all.subspan(outputs))};
@@ -284,23 +289,26 @@ auto jvp(F&& f, const std::tuple<P...>& primals, const std::tuple<P...>& tangent
   return std::pair{std::move(out), std::move(dot)};
 }
 
-// (f(args), function from a cotangent of the result to a tuple of cotangents of the arguments).
-template <class F, class... Args>
-auto vjp(F&& f, const Args&... args) {
-  using Tuple = std::tuple<Args...>;
-  Tuple inputs{args...};
+namespace internal {
+
+// Primal results and linear part of f at `inputs`, by every inexact leaf.
+template <class F, class Tuple, class R>
+VjpResult linear_parts(F& f, const Tuple& inputs, std::optional<R>& result) {
   std::vector<Array> leaves = tree::leaves<Array>(inputs);
   std::vector<bool> active;
   for (const Array& a : leaves) active.push_back(a.defined() && is_inexact(a.dtype()));
+  return internal::vjp(leaves, active, recording(f, inputs, result), current_call_site());
+}
+
+}  // namespace internal
+
+// (f(args), function from a cotangent of the result to a tuple of cotangents of the arguments).
+template <class F, class... Args>
+auto vjp(F&& f, const Args&... args) {
+  std::tuple<Args...> inputs{args...};
   using R = std::decay_t<decltype(std::apply(f, inputs))>;
   std::optional<R> result;
-  internal::VjpResult r = internal::vjp(
-      leaves, active,
-      [&](std::span<const Array> in) {
-        result.emplace(internal::call_with(f, inputs, in));
-        return tree::leaves<Array>(*result);
-      },
-      internal::current_call_site());
+  internal::VjpResult r = internal::linear_parts(f, inputs, result);
   R out = tree::unflatten<Array>(std::move(*result), std::span<const Array>(r.primals));
   auto back = [map = r.map,
                skeleton = internal::without_arrays(std::move(inputs))](const R& cotangent) {
@@ -315,20 +323,10 @@ auto vjp(F&& f, const Args&... args) {
 // the work on the primal values done once.
 template <class F, class... Args>
 auto linearize(F&& f, const Args&... args) {
-  using Tuple = std::tuple<Args...>;
-  Tuple inputs{args...};
-  std::vector<Array> leaves = tree::leaves<Array>(inputs);
-  std::vector<bool> active;
-  for (const Array& a : leaves) active.push_back(a.defined() && is_inexact(a.dtype()));
+  std::tuple<Args...> inputs{args...};
   using R = std::decay_t<decltype(std::apply(f, inputs))>;
   std::optional<R> result;
-  internal::VjpResult r = internal::vjp(
-      leaves, active,
-      [&](std::span<const Array> in) {
-        result.emplace(internal::call_with(f, inputs, in));
-        return tree::leaves<Array>(*result);
-      },
-      internal::current_call_site());
+  internal::VjpResult r = internal::linear_parts(f, inputs, result);
   R out = tree::unflatten<Array>(*result, std::span<const Array>(r.primals));
   auto linear = [map = r.map,
                  skeleton = internal::without_arrays(std::move(*result))](const Args&... tangents) {
@@ -392,10 +390,7 @@ class Vmapped {
     std::optional<R> result;
     std::vector<Array> r = internal::vmap(
         leaves, axes, options_.axis_size, options_.axis_name,
-        [&](std::span<const Array> in) {
-          result.emplace(internal::call_with(f_, inputs, in));
-          return tree::leaves<Array>(*result);
-        },
+        internal::recording(f_, inputs, result),
         [&](std::size_t) {
           std::vector<int> out;
           options_.out_axes.expand(0, 1, tree::structure<Array>(*result), "vmap: out_axes", out);
@@ -433,13 +428,9 @@ auto remat(F&& f, RematOptions options = {}) {
     std::tuple inputs{internal::as_tree(args)...};
     using R = std::decay_t<decltype(std::apply(f, inputs))>;
     std::optional<R> result;
-    std::vector<Array> r = internal::remat(
-        tree::leaves<Array>(inputs), options.policy,
-        [&](std::span<const Array> in) {
-          result.emplace(internal::call_with(f, inputs, in));
-          return tree::leaves<Array>(*result);
-        },
-        internal::current_call_site());
+    std::vector<Array> r =
+        internal::remat(tree::leaves<Array>(inputs), options.policy,
+                        internal::recording(f, inputs, result), internal::current_call_site());
     return tree::unflatten<Array>(std::move(*result), std::span<const Array>(r));
   };
 }
@@ -451,13 +442,9 @@ auto eval_shape(F&& f, const Args&... args) {
   std::tuple inputs{internal::as_tree(args)...};
   using R = std::decay_t<decltype(std::apply(f, inputs))>;
   std::optional<R> result;
-  std::vector<Array> r = internal::eval_shape(
-      tree::leaves<Array>(inputs),
-      [&](std::span<const Array> in) {
-        result.emplace(internal::call_with(f, inputs, in));
-        return tree::leaves<Array>(*result);
-      },
-      internal::current_call_site());
+  std::vector<Array> r =
+      internal::eval_shape(tree::leaves<Array>(inputs), internal::recording(f, inputs, result),
+                           internal::current_call_site());
   return tree::unflatten<Array>(std::move(*result), std::span<const Array>(r));
 }
 
@@ -477,11 +464,7 @@ auto custom_jvp(F&& f, Rule&& rule) {
     std::optional<R> result;
     std::size_t n = tree::leaves<Array>(inputs).size();
     std::vector<Array> r = internal::custom_jvp(
-        tree::leaves<Array>(inputs),
-        [&](std::span<const Array> in) {
-          result.emplace(internal::call_with(f, inputs, in));
-          return tree::leaves<Array>(*result);
-        },
+        tree::leaves<Array>(inputs), internal::recording(f, inputs, result),
         [&](std::span<const Array> in) {
           auto primals = tree::unflatten<Array>(inputs, in.first(n));
           auto tangents = tree::unflatten<Array>(inputs, in.subspan(n));
@@ -509,15 +492,8 @@ auto custom_vjp(F&& f, Forward&& forward, Backward&& backward) {
     std::optional<R> result;
     std::optional<Fwd> fwd;
     std::vector<Array> r = internal::custom_vjp(
-        tree::leaves<Array>(inputs),
-        [&](std::span<const Array> in) {
-          result.emplace(internal::call_with(f, inputs, in));
-          return tree::leaves<Array>(*result);
-        },
-        [&](std::span<const Array> in) {
-          fwd.emplace(internal::call_with(forward, inputs, in));
-          return tree::leaves<Array>(*fwd);
-        },
+        tree::leaves<Array>(inputs), internal::recording(f, inputs, result),
+        internal::recording(forward, inputs, fwd),
         [&](std::span<const Array> in) {
           const auto& residual_skeleton = std::get<1>(*fwd);
           std::size_t n = tree::leaves<Array>(residual_skeleton).size();

@@ -145,12 +145,11 @@ std::vector<Array> custom_vjp(std::span<const Array> args, FlatFunction primal,
                     where);
   // The backward function takes the residuals, then the cotangents of the inexact results.
   std::vector<AbstractValue> types;
-  std::vector<Array> placeholders;
+  std::vector<Array> stand_ins;
   std::size_t next = dense_outs;
   auto add = [&](bool defined, const AbstractValue& t) {
     types.push_back(t);
-    placeholders.push_back(defined ? make_abstract({t.type.dims(), t.type.dtype(), t.weak})
-                                   : Array());
+    stand_ins.push_back(defined ? make_abstract({t.type.dims(), t.type.dtype(), t.weak}) : Array());
   };
   for (std::size_t i = outs; i < f.num_results(); ++i) {
     bool d = f.result_defined[i];
@@ -162,7 +161,7 @@ std::vector<Array> custom_vjp(std::span<const Array> args, FlatFunction primal,
     add(d, d ? p.outputs[next] : AbstractValue{});
     if (p.result_defined[i]) ++next;
   }
-  FlatTrace b = trace_flat(TraceKind::kBody, "custom_vjp backward", placeholders, types, backward);
+  FlatTrace b = trace_flat(TraceKind::kBody, "custom_vjp backward", stand_ins, types, backward);
   if (b.num_results() != args.size())
     throw UserError(
         ErrorParts{"custom_vjp", "the backward function returns one cotangent per argument",
@@ -204,7 +203,7 @@ std::vector<Array> custom_vjp(std::span<const Array> args, FlatFunction primal,
     }
   std::size_t own = 0, own_back = 0;
   for (const Array& a : args) own += a.defined();
-  for (const Array& a : placeholders) own_back += a.defined();
+  for (const Array& a : stand_ins) own_back += a.defined();
   for (const Array& a : args)
     if (a.defined()) call.push_back(a);
   // What the backward function closes over travels as residuals.
