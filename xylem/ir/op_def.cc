@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "xylem/ir/ops/families.h"
+#include "xylem/ir/quant.h"
 
 namespace xylem::ir {
 namespace {
@@ -28,28 +29,42 @@ const Table& table() {
 }
 
 const char* kind_name(AttrKind k) {
-  static constexpr const char* kNames[] = {"unit",  "bool",    "integer",   "float", "string",
-                                           "list of integers", "array", "dtype", "type",
-                                           "enumeration", "symbol", "list", "dictionary", "any"};
+  static constexpr const char* kNames[] = {
+      "unit",  "bool", "integer",     "float",  "string", "list of integers", "array",
+      "dtype", "type", "enumeration", "symbol", "list",   "dictionary",       "any"};
   return kNames[static_cast<int>(k)];
 }
 
 bool has_kind(const Attr& a, AttrKind k) {
   switch (k) {
-    case AttrKind::kUnit: return a.is_unit() || a.get<bool>();
-    case AttrKind::kBool: return a.get<bool>() || a.is_unit();
-    case AttrKind::kInt: return a.get<std::int64_t>() || a.get<ScalarAttr>();
-    case AttrKind::kFloat: return a.get<double>() || a.get<ScalarAttr>();
-    case AttrKind::kString: return a.get<std::string>() != nullptr;
-    case AttrKind::kDims: return a.get<Dims>() != nullptr;
-    case AttrKind::kArray: return a.get<HostArray>() != nullptr;
-    case AttrKind::kDType: return a.get<DType>() != nullptr;
-    case AttrKind::kType: return a.get<Type>() != nullptr;
-    case AttrKind::kEnum: return a.get<EnumAttr>() != nullptr;
-    case AttrKind::kSymbol: return a.get<SymbolAttr>() != nullptr;
-    case AttrKind::kList: return a.list() != nullptr;
-    case AttrKind::kDict: return a.dict() != nullptr;
-    case AttrKind::kAny: return true;
+    case AttrKind::kUnit:
+      return a.is_unit() || a.get<bool>();
+    case AttrKind::kBool:
+      return a.get<bool>() || a.is_unit();
+    case AttrKind::kInt:
+      return a.get<std::int64_t>() || a.get<ScalarAttr>();
+    case AttrKind::kFloat:
+      return a.get<double>() || a.get<ScalarAttr>();
+    case AttrKind::kString:
+      return a.get<std::string>() != nullptr;
+    case AttrKind::kDims:
+      return a.get<Dims>() != nullptr;
+    case AttrKind::kArray:
+      return a.get<HostArray>() != nullptr;
+    case AttrKind::kDType:
+      return a.get<DType>() != nullptr;
+    case AttrKind::kType:
+      return a.get<Type>() != nullptr;
+    case AttrKind::kEnum:
+      return a.get<EnumAttr>() != nullptr;
+    case AttrKind::kSymbol:
+      return a.get<SymbolAttr>() != nullptr;
+    case AttrKind::kList:
+      return a.list() != nullptr;
+    case AttrKind::kDict:
+      return a.dict() != nullptr;
+    case AttrKind::kAny:
+      return true;
   }
   return false;
 }
@@ -150,15 +165,46 @@ std::vector<Type> infer_types(const OpCall& call) {
     }
     const EnumAttr* e = v->get<EnumAttr>();
     if (!has_kind(*v, a.kind) || (e && !a.members.empty() && !is_member(a.members, e->value))) {
-      std::string want = a.members.empty() ? std::string(kind_name(a.kind))
-                                           : fmt::format("one of {}", a.members);
-      throw UserError(ErrorParts{def.name, fmt::format("attribute '{}' is {}", a.name, want),
-                                 fmt::format("it is {}", v->to_string()),
-                                 "Give a value of that kind"},
-                      call.loc.source);
+      std::string want =
+          a.members.empty() ? std::string(kind_name(a.kind)) : fmt::format("one of {}", a.members);
+      throw UserError(
+          ErrorParts{def.name, fmt::format("attribute '{}' is {}", a.name, want),
+                     fmt::format("it is {}", v->to_string()), "Give a value of that kind"},
+          call.loc.source);
     }
   }
-  return def.shape(call);
+  const Attr* attr = def.find_attr("result_types") ? nullptr : call.attrs.find("result_types");
+  const AttrList* written = attr ? attr->list() : nullptr;
+  if (def.quant == QuantSupport::kNone && !written) return def.shape(call);
+  return infer_refined(call, written);
+}
+
+bool types_compatible(const Type& recorded, const Type& inferred) {
+  if (recorded == inferred) return true;
+  if (recorded.kind() != inferred.kind()) return false;
+  if (recorded.is_tuple() || recorded.is_future()) {
+    const std::vector<Type>&a = recorded.elements(), &b = inferred.elements();
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), types_compatible);
+  }
+  if (!recorded.is_tensor() || recorded.dtype() != inferred.dtype() ||
+      recorded.rank() != inferred.rank())
+    return false;
+  for (int i = 0; i < recorded.rank(); ++i)
+    if (recorded.dim(i) != inferred.dim(i) && recorded.dim(i) != kDynamic &&
+        inferred.dim(i) != kDynamic)
+      return false;
+  return true;
+}
+
+std::string result_label(const OpDef& def, const Type& written, const Type& inferred) {
+  if (def.result_labels.empty()) return {};
+  std::size_t blank = def.result_labels.find(' ');
+  std::string_view dtype = def.result_labels.substr(0, blank);
+  std::string_view shape =
+      blank == std::string_view::npos ? dtype : def.result_labels.substr(blank + 1);
+  bool same_dtype =
+      written.is_tensor() && inferred.is_tensor() && written.dtype() == inferred.dtype();
+  return fmt::format("{}_{}", def.name.substr(def.name.find('.') + 1), same_dtype ? shape : dtype);
 }
 
 DimMap dimension_map(const OpCall& call, std::span<const Type> results) {

@@ -57,19 +57,26 @@ struct OpCall {
                          std::string_view advice) const;
 };
 
+class Process;
+
 // Runs a region on values; given to reference evaluations.
 class RegionRunner {
  public:
   virtual ~RegionRunner() = default;
   virtual std::vector<HostArray> run(const Graph& region, std::span<const HostArray> args) = 0;
+  // What ops with effects reach: queues, other processes, probes. Null outside of the interpreter.
+  virtual Process* process() { return nullptr; }
 };
 
-// What a reference evaluation sees.
+// What a reference evaluation sees. Tuples stand as their elements one after the other, nested
+// ones too, so operands and result types hold no tuples. A token is any array; a quantised tensor
+// is an array of its storage type.
 struct EvalCall {
   const Op& op;
   std::span<const HostArray> operands;  // contiguous
   std::span<const Type> result_types;
   RegionRunner& regions;
+  std::span<const Type> operand_types = {};  // as recorded, with tuples; empty in folding passes
 };
 
 // How the dimensions of operands and results belong together. Each factor is one loop of the op:
@@ -96,6 +103,9 @@ struct DimMap {
 //   iota {iota_dimension, shape, result_dtype}, convert {result_dtype}, bitcast_convert
 //   {result_dtype}, dot_general {…, result_dtype optional}, rng_bit_generator {…, shape,
 //   result_dtype}.
+//   `result_types` (kList of types) are the whole result types: of ops whose results do not follow
+//   from the operands (custom_call, infeed, dynamic_reshape, …), and of any other op whose written
+//   types say more than the inferred ones (quantisation, sizes known statically, bounds).
 //   `num_captures` (kInt, optional, 0): how many trailing operands of an op with regions are
 //   captures, passed to every region behind its own arguments.
 
@@ -109,6 +119,10 @@ class Builder;
 // are values of the builder.
 using ExpandRule = std::vector<ValueId> (*)(Builder& b, const Op& op,
                                             std::span<const ValueId> operands);
+
+// Which quantised tensors an op takes. Such an op is checked on the expressed types, then by the
+// rule of quantised types (quant.h), and evaluated by dequantising, computing, quantising.
+enum class QuantSupport : std::uint8_t { kNone, kPerTensor, kPerAxis };
 
 // Everything that the IR knows about an op. One object per op, defined in its family's file.
 struct OpDef {
@@ -129,6 +143,10 @@ struct OpDef {
   // The decomposition of an op that is not basic, into ops nearer to StableHLO's: what export and
   // whoever has no rule of its own use (legalize.h). Null for basic ops and those that refuse.
   ExpandRule expand = nullptr;
+  QuantSupport quant = QuantSupport::kNone;
+  // Labels for a written result type that is not the inferred one, by what differs: "c5 c6" for
+  // element type and shape, one label for both.
+  std::string_view result_labels = {};
 
   bool is(std::uint32_t trait) const { return (traits & trait) == trait; }
   const AttrDef* find_attr(std::string_view attr) const;
@@ -143,6 +161,13 @@ const OpDef* find_op(std::string_view name);
 
 // Infers the result types of a call after checking operand count, attribute presence and kinds.
 std::vector<Type> infer_types(const OpCall& call);
+
+// A recorded result type may stand for the inferred one: equal, or the same kind, element type and
+// rank with sizes that agree where both are known. Quantisation, bounds and encodings are free.
+bool types_compatible(const Type& recorded, const Type& inferred);
+// The constraint that a result of type `written` breaks where the op's rule gives `inferred`
+// ("concatenate_c5"), or nothing if the op names none.
+std::string result_label(const OpDef& def, const Type& written, const Type& inferred);
 
 // The dimension map of a call (default or the op's own).
 DimMap dimension_map(const OpCall& call, std::span<const Type> results);

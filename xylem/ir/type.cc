@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "xylem/ir/text/cursor.h"
 #include "xylem/ir/text/element_text.h"
 
 namespace xylem::ir {
@@ -78,6 +79,12 @@ Type Type::tuple(std::vector<Type> elements) {
   return t;
 }
 
+Type Type::future(std::vector<Type> elements) {
+  Type t = tuple(std::move(elements));
+  t.kind_ = TypeKind::kFuture;
+  return t;
+}
+
 Type Type::ref(DType dtype, Dims dims, MemorySpace space) {
   Type t = tensor(dtype, std::move(dims));
   t.kind_ = TypeKind::kRef;
@@ -94,6 +101,15 @@ Type Type::key(std::string_view impl, Dims dims) {
   t.kind_ = TypeKind::kKey;
   auto extra = std::make_shared<TypeExtra>();
   extra->name = impl;
+  t.extra_ = std::move(extra);
+  return t;
+}
+
+Type Type::foreign(std::string_view text) {
+  Type t;
+  t.kind_ = TypeKind::kForeign;
+  auto extra = std::make_shared<TypeExtra>();
+  extra->name = text;
   t.extra_ = std::move(extra);
   return t;
 }
@@ -124,8 +140,9 @@ Type Type::with_dtype(DType dtype) const {
 std::string Type::to_string() const {
   switch (kind_) {
     case TypeKind::kToken: return "token";
-    case TypeKind::kTuple: {
-      std::string s = "(";
+    case TypeKind::kTuple:
+    case TypeKind::kFuture: {
+      std::string s = is_future() ? "future(" : "(";
       for (std::size_t i = 0; i < extra_->elements.size(); ++i) {
         if (i) s += ", ";
         s += extra_->elements[i].to_string();
@@ -137,6 +154,11 @@ std::string Type::to_string() const {
       static constexpr const char* kSpaces[] = {"", ", device", ", scratch", ", scalar"};
       int space = extra_ ? static_cast<int>(extra_->space) : 0;
       return fmt::format("ref<{}{}{}>", dtype_name(dtype_), dims_text(dims_), kSpaces[space]);
+    }
+    case TypeKind::kForeign: {
+      std::string s = "foreign<";
+      text::append_quoted(s, extra_->name);
+      return s + '>';
     }
     case TypeKind::kTensor: break;
   }
@@ -151,8 +173,9 @@ std::string Type::to_string() const {
 
 std::string Type::to_mlir() const {
   if (is_token()) return "!stablehlo.token";
-  if (is_tuple()) {
-    std::string s = "tuple<";
+  if (is_foreign()) return extra_->name;
+  if (is_tuple() || is_future()) {
+    std::string s = is_tuple() ? "tuple<" : "!stablehlo.future<";
     for (std::size_t i = 0; i < extra_->elements.size(); ++i) {
       if (i) s += ", ";
       s += extra_->elements[i].to_mlir();
@@ -181,6 +204,7 @@ std::size_t Type::hash() const {
   for (std::int64_t d : dims_) mix(h, static_cast<std::size_t>(d));
   if (extra_) {
     for (const Type& t : extra_->elements) mix(h, t.hash());
+    mix(h, std::hash<std::string_view>()(extra_->name));
     for (std::int64_t d : extra_->bounds) mix(h, static_cast<std::size_t>(d));
     mix(h, static_cast<std::size_t>(extra_->space));
   }

@@ -542,11 +542,13 @@ TEST(ConstraintsTest, EveryStatedLabelIsTestedAndNoOther) {
   }
 }
 
-TEST(ConstraintsTest, QuantisedOperandsAreRefused) {
+TEST(ConstraintsTest, QuantisedOperandsAreRefusedByOpsThatDoNotTakeThem) {
   TypeExtra extra;
   extra.quant = std::make_shared<const QuantParams>();
   Type q = Type::with_extra(f({2}), extra);
-  EXPECT_EQ(violation_of(kAdd, {q, q}).label, "add_i1");
+  EXPECT_EQ(violation_of(kConvert, {q}, {{"result_dtype", DType::kI8}}).label, "convert_i1");
+  EXPECT_EQ(violation_of(kReal, {q}).label, "real_i1");
+  EXPECT_EQ(violation_of(kAdd, {q, f({2})}).label, "add_c2");
 }
 
 // Dynamic sizes are checked at run time: they fit any size here.

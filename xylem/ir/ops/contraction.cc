@@ -143,8 +143,8 @@ std::vector<HostArray> dot_general_eval(const EvalCall& call) {
   // result's own width. Bool is an or of ands.
   bool wide = lhs.dtype() == DType::kF64 || rhs.dtype() == DType::kF64 ||
               lhs.dtype() == DType::kC128 || rhs.dtype() == DType::kC128;
-  DType operand = dtype_info(lhs.dtype()).kind >= dtype_info(rhs.dtype()).kind ? lhs.dtype()
-                                                                               : rhs.dtype();
+  DType operand =
+      dtype_info(lhs.dtype()).kind >= dtype_info(rhs.dtype()).kind ? lhs.dtype() : rhs.dtype();
   if (is_complex(operand)) {
     if (wide)
       multiply_matrices<std::complex<long double>>(a, b, batch, m, n, k, out);
@@ -201,9 +201,12 @@ const OpDef kDotGeneral = {
     .shape = dot_general_shape_rule,
     .eval = dot_general_eval,
     .dims = dot_general_dims,
-    .labels = "dot_general_i1 dot_general_i2 dot_general_c1 dot_general_c2 dot_general_c3 "
-              "dot_general_c4 dot_general_c5 dot_general_c6 dot_general_c7 dot_general_c8 "
-              "dot_general_c9 dot_general_c10 dot_general_c11 dot_general_c13 dot_general_o1"};
+    .labels =
+        "dot_general_i1 dot_general_i2 dot_general_c1 dot_general_c2 dot_general_c3 "
+        "dot_general_c4 dot_general_c5 dot_general_c6 dot_general_c7 dot_general_c8 "
+        "dot_general_c9 dot_general_c10 dot_general_c11 dot_general_c13 dot_general_o1",
+    .quant = QuantSupport::kPerAxis,
+    .result_labels = "c13 c12"};
 
 Family contraction_family() {
   static const OpDef* const kOps[] = {&kDotGeneral};

@@ -12,8 +12,8 @@ namespace {
 // while ------------------------------------------------------------------------------------------
 
 std::vector<Type> while_shape_rule(const OpCall& call) {
-  auto carried = call.operands.first(call.operands.size() -
-                                     static_cast<std::size_t>(num_captures(call)));
+  auto carried =
+      call.operands.first(call.operands.size() - static_cast<std::size_t>(num_captures(call)));
   std::vector<Type> results(carried.begin(), carried.end());
   std::vector<Type> predicate{Type::tensor(DType::kBool)};
   check_region(call, "c1", 0, call.operands, &predicate);
@@ -22,7 +22,7 @@ std::vector<Type> while_shape_rule(const OpCall& call) {
 }
 
 std::vector<HostArray> while_eval(const EvalCall& call) {
-  std::size_t carried = call.op.results.size();
+  std::size_t carried = call.result_types.size();
   std::vector<HostArray> values(call.operands.begin(), call.operands.end());
   while (*call.regions.run(*call.op.regions[0], values)[0].as<bool>()) {
     std::vector<HostArray> next = call.regions.run(*call.op.regions[1], values);
@@ -105,7 +105,9 @@ const OpDef kWhile = {.name = "stablehlo.while",
                       .attrs = {kNumCaptures},
                       .shape = while_shape_rule,
                       .eval = while_eval,
-                      .labels = "while_c1 while_c2 while_captures"};
+                      .labels = "while_c1 while_c2 while_captures",
+                      .quant = QuantSupport::kPerAxis,
+                      .result_labels = "c3"};
 const OpDef kIf = {.name = "stablehlo.if",
                    .traits = kControlFlow,
                    .min_operands = 1,
@@ -114,7 +116,9 @@ const OpDef kIf = {.name = "stablehlo.if",
                    .attrs = {kNumCaptures},
                    .shape = if_shape_rule,
                    .eval = if_eval,
-                   .labels = "if_i1 if_c1 if_c2 if_captures"};
+                   .labels = "if_i1 if_c1 if_c2 if_captures",
+                   .quant = QuantSupport::kPerAxis,
+                   .result_labels = "c3"};
 const OpDef kCase = {.name = "stablehlo.case",
                      .traits = kControlFlow,
                      .min_operands = 1,
@@ -123,12 +127,15 @@ const OpDef kCase = {.name = "stablehlo.case",
                      .attrs = {kNumCaptures},
                      .shape = case_shape_rule,
                      .eval = case_eval,
-                     .labels = "case_i1 case_c1 case_c2 case_c3 case_captures"};
+                     .labels = "case_i1 case_c1 case_c2 case_c3 case_captures",
+                     .quant = QuantSupport::kPerAxis,
+                     .result_labels = "c4"};
 const OpDef kAfterAll = {.name = "stablehlo.after_all",
                          .max_operands = -1,
                          .shape = after_all_shape_rule,
                          .eval = after_all_eval,
-                         .labels = "after_all_i1"};
+                         .labels = "after_all_i1",
+                         .result_labels = "o1"};
 
 Family control_family() {
   static const OpDef* const kOps[] = {&kWhile, &kIf, &kCase, &kAfterAll};

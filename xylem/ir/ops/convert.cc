@@ -151,8 +151,10 @@ bool is_ieee(DType t) {
     case DType::kBF16:
     case DType::kF16:
     case DType::kF32:
-    case DType::kF64: return true;
-    default: return false;
+    case DType::kF64:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -183,17 +185,19 @@ const OpDef kConvert = {.name = "stablehlo.convert",
                         .attrs = {{"result_dtype", AttrKind::kDType}},
                         .shape = convert_shape_rule,
                         .eval = convert_eval,
-                        .labels = "convert_i1 convert_o1"};
-const OpDef kBitcastConvert = {
-    .name = "stablehlo.bitcast_convert",
-    .traits = kExact,
-    .min_operands = 1,
-    .max_operands = 1,
-    .attrs = {{"result_dtype", AttrKind::kDType}},
-    .shape = bitcast_shape_rule,
-    .eval = bitcast_eval,
-    .dims = bitcast_dims,
-    .labels = "bitcast_convert_i1 bitcast_convert_c1 bitcast_convert_c2"};
+                        .labels = "convert_i1 convert_o1",
+                        .result_labels = "o1 c1"};
+const OpDef kBitcastConvert = {.name = "stablehlo.bitcast_convert",
+                               .traits = kExact,
+                               .min_operands = 1,
+                               .max_operands = 1,
+                               .attrs = {{"result_dtype", AttrKind::kDType}},
+                               .shape = bitcast_shape_rule,
+                               .eval = bitcast_eval,
+                               .dims = bitcast_dims,
+                               .labels = "bitcast_convert_i1 bitcast_convert_c1 bitcast_convert_c2",
+                               .quant = QuantSupport::kPerAxis,
+                               .result_labels = "c1"};
 const OpDef kReducePrecision = {
     .name = "stablehlo.reduce_precision",
     .traits = kPointwise | kExact | kIdempotent,
@@ -202,7 +206,9 @@ const OpDef kReducePrecision = {
     .attrs = {{"exponent_bits", AttrKind::kInt}, {"mantissa_bits", AttrKind::kInt}},
     .shape = reduce_precision_shape_rule,
     .eval = reduce_precision_eval,
-    .labels = "reduce_precision_i1 reduce_precision_c2 reduce_precision_c3"};
+    .labels = "reduce_precision_i1 reduce_precision_c2 reduce_precision_c3",
+    .quant = QuantSupport::kPerTensor,
+    .result_labels = "c1"};
 
 Family convert_family() {
   static const OpDef* const kOps[] = {&kConvert, &kBitcastConvert, &kReducePrecision};

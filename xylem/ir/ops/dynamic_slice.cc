@@ -58,8 +58,8 @@ std::vector<Type> dynamic_slice_shape_rule(const OpCall& call) {
 std::vector<HostArray> dynamic_slice_eval(const EvalCall& call) {
   const HostArray& x = call.operands[0];
   const Dims& sizes = call.op.attrs.dims("slice_sizes");
-  return {strided_view(x, clamped_offset(call.operands.subspan(1), x, sizes), sizes,
-                       x.byte_strides())};
+  return {
+      strided_view(x, clamped_offset(call.operands.subspan(1), x, sizes), sizes, x.byte_strides())};
 }
 
 DimMap dynamic_slice_dims(const OpCall& call, std::span<const Type> results) {
@@ -138,7 +138,9 @@ const OpDef kDynamicSlice = {
     .eval = dynamic_slice_eval,
     .dims = dynamic_slice_dims,
     .labels =
-        "dynamic_slice_i1 dynamic_slice_i2 dynamic_slice_c2 dynamic_slice_c3 dynamic_slice_c4"};
+        "dynamic_slice_i1 dynamic_slice_i2 dynamic_slice_c2 dynamic_slice_c3 dynamic_slice_c4",
+    .quant = QuantSupport::kPerTensor,
+    .result_labels = "c1 c5"};
 const OpDef kDynamicUpdateSlice = {
     .name = "stablehlo.dynamic_update_slice",
     .traits = kStructural | kExact,
@@ -147,9 +149,12 @@ const OpDef kDynamicUpdateSlice = {
     .shape = dynamic_update_slice_shape_rule,
     .eval = dynamic_update_slice_eval,
     .dims = dynamic_update_slice_dims,
-    .labels = "dynamic_update_slice_i1 dynamic_update_slice_i2 dynamic_update_slice_i3 "
-              "dynamic_update_slice_c2 "
-              "dynamic_update_slice_c3 dynamic_update_slice_c4 dynamic_update_slice_c5 "
-              "dynamic_update_slice_c6"};
+    .labels =
+        "dynamic_update_slice_i1 dynamic_update_slice_i2 dynamic_update_slice_i3 "
+        "dynamic_update_slice_c2 "
+        "dynamic_update_slice_c3 dynamic_update_slice_c4 dynamic_update_slice_c5 "
+        "dynamic_update_slice_c6",
+    .quant = QuantSupport::kPerTensor,
+    .result_labels = "c1"};
 
 }  // namespace xylem::ir::ops

@@ -191,7 +191,9 @@ OpDef elementary(std::string_view name, std::string_view label, double max_ulp =
           .shape = unary_shape_rule<Set>,
           .eval = unary_eval<F, Set, true>,
           .max_ulp = max_ulp,
-          .labels = label};
+          .labels = label,
+          .quant = name.starts_with("stablehlo.") ? QuantSupport::kPerTensor : QuantSupport::kNone,
+          .result_labels = "c1"};
 }
 
 }  // namespace

@@ -205,8 +205,19 @@ std::vector<HostArray> complex_eval(const EvalCall& call) {
 
 OpDef binary(std::string_view name, std::uint32_t traits, ShapeRule shape, EvalRule eval,
              std::string_view labels, double max_ulp = 0) {
-  return {.name = name, .traits = kPointwise | traits, .min_operands = 2, .max_operands = 2,
-          .shape = shape, .eval = eval, .max_ulp = max_ulp, .labels = labels};
+  QuantSupport quant = name == "stablehlo.add"       ? QuantSupport::kPerAxis
+                       : name == "stablehlo.complex" ? QuantSupport::kNone
+                                                     : QuantSupport::kPerTensor;
+  return {.name = name,
+          .traits = kPointwise | traits,
+          .min_operands = 2,
+          .max_operands = 2,
+          .shape = shape,
+          .eval = eval,
+          .max_ulp = max_ulp,
+          .labels = labels,
+          .quant = quant,
+          .result_labels = name == "stablehlo.complex" ? "c3 c2" : "c1"};
 }
 
 }  // namespace

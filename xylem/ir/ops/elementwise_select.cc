@@ -23,12 +23,18 @@ Direction direction_of(std::string_view s) {
 template <class T>
 bool compare(Direction d, T a, T b) {
   switch (d) {
-    case Direction::kEq: return a == b;
-    case Direction::kNe: return a != b;
-    case Direction::kGe: return a >= b;
-    case Direction::kGt: return a > b;
-    case Direction::kLe: return a <= b;
-    case Direction::kLt: return a < b;
+    case Direction::kEq:
+      return a == b;
+    case Direction::kNe:
+      return a != b;
+    case Direction::kGe:
+      return a >= b;
+    case Direction::kGt:
+      return a > b;
+    case Direction::kLe:
+      return a <= b;
+    case Direction::kLt:
+      return a < b;
   }
   return false;
 }
@@ -159,7 +165,9 @@ const OpDef kCompare = {
               {"compare_type", AttrKind::kEnum, false, "FLOAT TOTALORDER SIGNED UNSIGNED"}},
     .shape = compare_shape_rule,
     .eval = compare_eval,
-    .labels = "compare_i1 compare_i2 compare_i3 compare_c1 compare_c2 compare_c3"};
+    .labels = "compare_i1 compare_i2 compare_i3 compare_c1 compare_c2 compare_c3",
+    .quant = QuantSupport::kPerTensor,
+    .result_labels = "o1 c2"};
 
 const OpDef kSelect = {.name = "stablehlo.select",
                        .traits = kPointwise | kExact,
@@ -167,7 +175,9 @@ const OpDef kSelect = {.name = "stablehlo.select",
                        .max_operands = 3,
                        .shape = select_shape_rule,
                        .eval = select_eval,
-                       .labels = "select_i1 select_i2 select_i3 select_c1 select_c2"};
+                       .labels = "select_i1 select_i2 select_i3 select_c1 select_c2",
+                       .quant = QuantSupport::kPerTensor,
+                       .result_labels = "c2"};
 
 const OpDef kClamp = {.name = "stablehlo.clamp",
                       .traits = kPointwise | kExact,
@@ -175,6 +185,8 @@ const OpDef kClamp = {.name = "stablehlo.clamp",
                       .max_operands = 3,
                       .shape = clamp_shape_rule,
                       .eval = clamp_eval,
-                      .labels = "clamp_i1 clamp_i2 clamp_i3 clamp_c1 clamp_c2 clamp_c3"};
+                      .labels = "clamp_i1 clamp_i2 clamp_i3 clamp_c1 clamp_c2 clamp_c3",
+                      .quant = QuantSupport::kPerTensor,
+                      .result_labels = "c4"};
 
 }  // namespace xylem::ir::ops

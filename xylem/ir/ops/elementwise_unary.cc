@@ -158,9 +158,17 @@ DimMap barrier_dims(const OpCall& call, std::span<const Type>) {
 }
 
 OpDef unary(std::string_view name, std::uint32_t traits, ShapeRule shape, EvalRule eval,
-            std::string_view labels) {
-  return {.name = name, .traits = kPointwise | traits, .min_operands = 1, .max_operands = 1,
-          .shape = shape, .eval = eval, .labels = labels};
+            std::string_view labels, std::string_view result_labels = "c1") {
+  bool real_or_imag = name == "stablehlo.real" || name == "stablehlo.imag";
+  return {.name = name,
+          .traits = kPointwise | traits,
+          .min_operands = 1,
+          .max_operands = 1,
+          .shape = shape,
+          .eval = eval,
+          .labels = labels,
+          .quant = real_or_imag ? QuantSupport::kNone : QuantSupport::kPerTensor,
+          .result_labels = result_labels};
 }
 
 constexpr unsigned kSignedNumber = kElSigned | kElFloat | kElComplex;
@@ -168,7 +176,7 @@ constexpr unsigned kSignedNumber = kElSigned | kElFloat | kElComplex;
 }  // namespace
 
 const OpDef kAbs = unary("stablehlo.abs", kExact | kIdempotent, real_part_shape_rule<kSignedNumber>,
-                         unary_eval<Abs, kSignedNumber, true>, "abs_i1");
+                         unary_eval<Abs, kSignedNumber, true>, "abs_i1", "c2 c1");
 const OpDef kCeil = unary("stablehlo.ceil", kExact | kIdempotent, unary_shape_rule<kElFloat>,
                           unary_eval<Ceil, kElFloat>, "ceil_i1");
 const OpDef kFloor = unary("stablehlo.floor", kExact | kIdempotent, unary_shape_rule<kElFloat>,
@@ -186,16 +194,16 @@ const OpDef kNot = unary("stablehlo.not", kExact, unary_shape_rule<kElBool | kEl
 const OpDef kSign = unary("stablehlo.sign", kExact | kIdempotent, unary_shape_rule<kSignedNumber>,
                           unary_eval<Sign, kSignedNumber>, "sign_i1");
 const OpDef kIsFinite = unary("stablehlo.is_finite", kExact, is_finite_shape_rule,
-                              unary_eval<IsFinite, kElFloat>, "is_finite_i1");
+                              unary_eval<IsFinite, kElFloat>, "is_finite_i1", "o1 c1");
 const OpDef kCountLeadingZeros =
     unary("stablehlo.count_leading_zeros", kExact, unary_shape_rule<kElInt>,
           unary_eval<CountLeadingZeros, kElInt>, "count_leading_zeros_i1");
 const OpDef kPopcnt = unary("stablehlo.popcnt", kExact, unary_shape_rule<kElInt>,
                             unary_eval<Popcnt, kElInt>, "popcnt_i1");
 const OpDef kReal = unary("stablehlo.real", kExact | kLinear, real_part_shape_rule<kElInexact>,
-                          unary_eval<Real, kElInexact>, "real_i1");
+                          unary_eval<Real, kElInexact>, "real_i1", "c2 c1");
 const OpDef kImag = unary("stablehlo.imag", kExact | kLinear, real_part_shape_rule<kElInexact>,
-                          unary_eval<Imag, kElInexact>, "imag_i1");
+                          unary_eval<Imag, kElInexact>, "imag_i1", "c2 c1");
 const OpDef kSqrt = unary("stablehlo.sqrt", kExact, unary_shape_rule<kElInexact>,
                           unary_eval<Sqrt, kElInexact>, "sqrt_i1");
 const OpDef kSquare = unary("chlo.square", kExact, unary_shape_rule<kElNumber>,
@@ -204,7 +212,9 @@ const OpDef kOptimizationBarrier = {.name = "stablehlo.optimization_barrier",
                                     .max_operands = -1,
                                     .shape = barrier_shape_rule,
                                     .eval = barrier_eval,
-                                    .dims = barrier_dims};
+                                    .dims = barrier_dims,
+                                    .quant = QuantSupport::kPerAxis,
+                                    .result_labels = "c1"};
 
 Family elementwise_unary_family() {
   static const OpDef* const kOps[] = {

@@ -19,10 +19,9 @@ std::vector<Type> gather_shape_rule(const OpCall& call) {
   const Type& indices = tensor_operand(call, 1, kElInt);
   GatherDims g = GatherDims::of_gather(call.attrs);
   const Dims& sizes = call.attrs.dims("slice_sizes");
-  if (x.rank() != static_cast<int>(g.window.size() + g.collapsed.size() +
-                                   g.operand_batching.size()))
-    fail(call, "c1",
-         "every operand dimension must be an offset, collapsed or batching dimension",
+  if (x.rank() !=
+      static_cast<int>(g.window.size() + g.collapsed.size() + g.operand_batching.size()))
+    fail(call, "c1", "every operand dimension must be an offset, collapsed or batching dimension",
          fmt::format("rank {}, but {} offset, {} collapsed and {} batching dimensions", x.rank(),
                      g.window.size(), g.collapsed.size(), g.operand_batching.size()),
          "Change the dimension lists");
@@ -100,8 +99,8 @@ std::vector<HostArray> gather_eval(const EvalCall& call) {
     std::int64_t from = 0;
     for (std::size_t d = 0; d < strides.size(); ++d) {
       std::int64_t room = x.dims()[d] - sizes[d];
-      from += (std::clamp<std::int64_t>(walker.start()[d], 0, room) + walker.offset()[d]) *
-              strides[d];
+      from +=
+          (std::clamp<std::int64_t>(walker.start()[d], 0, room) + walker.offset()[d]) * strides[d];
     }
     set_element(out, i, element(x, from));
   }
@@ -131,10 +130,13 @@ const OpDef kGather = {
     .shape = gather_shape_rule,
     .eval = gather_eval,
     .dims = gather_dims,
-    .labels = "gather_i1 gather_i2 gather_c1 gather_c2 gather_c3 gather_c4 gather_c5 gather_c6 "
-              "gather_c7 gather_c8 gather_c9 gather_c10 gather_c11 gather_c12 gather_c13 "
-              "gather_c14 gather_c15 gather_c16 gather_c17 gather_c18 gather_c19 gather_c20 "
-              "gather_c21"};
+    .labels =
+        "gather_i1 gather_i2 gather_c1 gather_c2 gather_c3 gather_c4 gather_c5 gather_c6 "
+        "gather_c7 gather_c8 gather_c9 gather_c10 gather_c11 gather_c12 gather_c13 "
+        "gather_c14 gather_c15 gather_c16 gather_c17 gather_c18 gather_c19 gather_c20 "
+        "gather_c21",
+    .quant = QuantSupport::kPerTensor,
+    .result_labels = "c23 c22"};
 
 Family gather_scatter_family() {
   static const OpDef* const kOps[] = {&kGather, &kScatter};

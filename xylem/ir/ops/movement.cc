@@ -110,8 +110,8 @@ std::vector<Type> reshape_shape_rule(const OpCall& call) {
   const Type& x = tensor_operand(call, 0);
   Type result = x.with_dims(shape_attr(call));
   if (x.is_static() && result.is_static() && x.size() != result.size())
-    fail(call, "c2", fmt::format("the result must have as many elements as the operand ({})",
-                                 x.size()),
+    fail(call, "c2",
+         fmt::format("the result must have as many elements as the operand ({})", x.size()),
          fmt::format("{} to {} with {}", x.to_string(), result.to_string(), result.size()),
          "Give a shape with the same product");
   return {result};
@@ -318,8 +318,8 @@ std::vector<Type> slice_shape_rule(const OpCall& call) {
                        x.to_string()),
            "Cut inside the operand");
     if (strides[d] <= 0)
-      fail(call, "c4", "strides must be positive",
-           fmt::format("strides = {}", list(strides)), "Reverse first for a negative step");
+      fail(call, "c4", "strides must be positive", fmt::format("strides = {}", list(strides)),
+           "Reverse first for a negative step");
     shape.push_back(limit[d] == start[d] ? 0 : (limit[d] - start[d] - 1) / strides[d] + 1);
   }
   return {x.with_dims(shape)};
@@ -369,8 +369,8 @@ std::vector<Type> pad_shape_rule(const OpCall& call) {
       fail(call, "c3", "interior_padding must not be negative",
            fmt::format("interior_padding = {}", list(interior)), "Use a strided slice to thin out");
     constexpr std::int64_t kLimit = std::int64_t{1} << 61;  // sums of two stay in 63 bits
-    bool small = -kLimit <= low[d] && low[d] <= kLimit && -kLimit <= high[d] &&
-                 high[d] <= kLimit && interior[d] <= kLimit;
+    bool small = -kLimit <= low[d] && low[d] <= kLimit && -kLimit <= high[d] && high[d] <= kLimit &&
+                 interior[d] <= kLimit;
     if (!small)
       fail(call, "c4", "paddings must be at most 2^61",
            fmt::format("dimension {}: low {}, high {}, interior {}", d, low[d], high[d],
@@ -393,8 +393,7 @@ std::vector<HostArray> pad_eval(const EvalCall& call) {
   const Type& t = call.result_types[0];
   const Dims& low = call.op.attrs.dims("edge_padding_low");
   const Dims& interior = call.op.attrs.dims("interior_padding");
-  HostArray out =
-      strided_view(call.operands[1], 0, t.dims(), Dims(t.dims().size(), 0)).clone();
+  HostArray out = strided_view(call.operands[1], 0, t.dims(), Dims(t.dims().size(), 0)).clone();
   // The part of the operand that falls inside the result.
   Dims kept, from, to;
   std::int64_t read = 0, write = 0;
@@ -438,7 +437,9 @@ const OpDef kConstant = {.name = "stablehlo.constant",
                          .shape = constant_shape_rule,
                          .eval = constant_eval,
                          .dims = parallel_result_dims,
-                         .labels = "constant_c1"};
+                         .labels = "constant_c1",
+                         .quant = QuantSupport::kPerAxis,
+                         .result_labels = "c1"};
 const OpDef kIota = {.name = "stablehlo.iota",
                      .traits = kExact,
                      .attrs = {{"iota_dimension", AttrKind::kInt},
@@ -447,7 +448,8 @@ const OpDef kIota = {.name = "stablehlo.iota",
                      .shape = iota_shape_rule,
                      .eval = iota_eval,
                      .dims = iota_dims,
-                     .labels = "iota_c1 iota_o1 iota_shape"};
+                     .labels = "iota_c1 iota_o1 iota_shape",
+                     .result_labels = "o1"};
 const OpDef kBroadcastInDim = {
     .name = "stablehlo.broadcast_in_dim",
     .traits = kMoves | kLinear,
@@ -457,8 +459,11 @@ const OpDef kBroadcastInDim = {
     .shape = broadcast_shape_rule,
     .eval = broadcast_eval,
     .dims = broadcast_dims,
-    .labels = "broadcast_in_dim_i1 broadcast_in_dim_c2 broadcast_in_dim_c3 broadcast_in_dim_c4 "
-              "broadcast_in_dim_c5 broadcast_in_dim_shape"};
+    .labels =
+        "broadcast_in_dim_i1 broadcast_in_dim_c2 broadcast_in_dim_c3 broadcast_in_dim_c4 "
+        "broadcast_in_dim_c5 broadcast_in_dim_shape",
+    .quant = QuantSupport::kPerAxis,
+    .result_labels = "c1 c5"};
 const OpDef kReshape = {.name = "stablehlo.reshape",
                         .traits = kMoves | kLinear,
                         .min_operands = 1,
@@ -467,7 +472,9 @@ const OpDef kReshape = {.name = "stablehlo.reshape",
                         .shape = reshape_shape_rule,
                         .eval = reshape_eval,
                         .dims = reshape_dims,
-                        .labels = "reshape_i1 reshape_c2 reshape_shape"};
+                        .labels = "reshape_i1 reshape_c2 reshape_shape",
+                        .quant = QuantSupport::kPerAxis,
+                        .result_labels = "c1 c2"};
 const OpDef kTranspose = {.name = "stablehlo.transpose",
                           .traits = kMoves | kLinear,
                           .min_operands = 1,
@@ -476,7 +483,9 @@ const OpDef kTranspose = {.name = "stablehlo.transpose",
                           .shape = transpose_shape_rule,
                           .eval = transpose_eval,
                           .dims = transpose_dims,
-                          .labels = "transpose_i1 transpose_c2"};
+                          .labels = "transpose_i1 transpose_c2",
+                          .quant = QuantSupport::kPerAxis,
+                          .result_labels = "c1 c3"};
 const OpDef kReverse = {.name = "stablehlo.reverse",
                         .traits = kMoves | kLinear,
                         .min_operands = 1,
@@ -485,7 +494,9 @@ const OpDef kReverse = {.name = "stablehlo.reverse",
                         .shape = reverse_shape_rule,
                         .eval = reverse_eval,
                         .dims = reverse_dims,
-                        .labels = "reverse_i1 reverse_c2 reverse_c3"};
+                        .labels = "reverse_i1 reverse_c2 reverse_c3",
+                        .quant = QuantSupport::kPerTensor,
+                        .result_labels = "c1"};
 const OpDef kConcatenate = {
     .name = "stablehlo.concatenate",
     .traits = kMoves | kLinear,
@@ -494,8 +505,11 @@ const OpDef kConcatenate = {
     .shape = concatenate_shape_rule,
     .eval = concatenate_eval,
     .dims = concatenate_dims,
-    .labels = "concatenate_i1 concatenate_c1 concatenate_c2 concatenate_c3 concatenate_c4 "
-              "concatenate_c6"};
+    .labels =
+        "concatenate_i1 concatenate_c1 concatenate_c2 concatenate_c3 concatenate_c4 "
+        "concatenate_c6",
+    .quant = QuantSupport::kPerTensor,
+    .result_labels = "c5 c6"};
 const OpDef kSlice = {.name = "stablehlo.slice",
                       .traits = kMoves | kLinear,
                       .min_operands = 1,
@@ -506,7 +520,9 @@ const OpDef kSlice = {.name = "stablehlo.slice",
                       .shape = slice_shape_rule,
                       .eval = slice_eval,
                       .dims = slice_dims,
-                      .labels = "slice_i1 slice_c2 slice_c3 slice_c4"};
+                      .labels = "slice_i1 slice_c2 slice_c3 slice_c4",
+                      .quant = QuantSupport::kPerTensor,
+                      .result_labels = "c1 c5"};
 const OpDef kPad = {.name = "stablehlo.pad",
                     .traits = kMoves | kLinear,
                     .min_operands = 2,
@@ -517,13 +533,15 @@ const OpDef kPad = {.name = "stablehlo.pad",
                     .shape = pad_shape_rule,
                     .eval = pad_eval,
                     .dims = pad_dims,
-                    .labels = "pad_i1 pad_i2 pad_c1 pad_c2 pad_c3 pad_c4"};
+                    .labels = "pad_i1 pad_i2 pad_c1 pad_c2 pad_c3 pad_c4",
+                    .quant = QuantSupport::kPerTensor,
+                    .result_labels = "c1 c4"};
 
 Family movement_family() {
   static const OpDef* const kOps[] = {
-      &kConstant, &kIota,        &kBroadcastInDim, &kReshape,
-      &kTranspose, &kReverse,    &kConcatenate,    &kSlice,
-      &kDynamicSlice, &kDynamicUpdateSlice, &kPad};
+      &kConstant, &kIota,        &kBroadcastInDim, &kReshape,      &kTranspose,
+      &kReverse,  &kConcatenate, &kSlice,          &kDynamicSlice, &kDynamicUpdateSlice,
+      &kPad};
   return kOps;
 }
 

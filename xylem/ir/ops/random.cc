@@ -60,8 +60,8 @@ std::uint64_t three_fry(std::uint64_t key, std::uint64_t counter, const Dims& sh
   if (!wide && !shape.empty()) {
     while (split < shape.size() && shape[split] % 2 != 0) ++split;
     if (split == shape.size())
-      split = static_cast<std::size_t>(std::max_element(shape.begin(), shape.end()) -
-                                       shape.begin());
+      split =
+          static_cast<std::size_t>(std::max_element(shape.begin(), shape.end()) - shape.begin());
     half[split] = (shape[split] + 1) / 2;
   }
   Dims strides = row_major_strides(half);
@@ -147,8 +147,10 @@ const OpDef kRngBitGenerator = {
               {"result_dtype", AttrKind::kDType}},
     .shape = rng_shape_rule,
     .eval = rng_eval,
-    .labels = "rng_bit_generator_i1 rng_bit_generator_c2 rng_bit_generator_o1 "
-              "rng_bit_generator_shape"};
+    .labels =
+        "rng_bit_generator_i1 rng_bit_generator_c2 rng_bit_generator_o1 "
+        "rng_bit_generator_shape",
+    .result_labels = "o1 c1"};
 
 Family random_family() {
   static const OpDef* const kOps[] = {&kRngBitGenerator};

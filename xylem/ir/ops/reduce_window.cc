@@ -49,8 +49,8 @@ std::vector<Type> reduce_window_shape_rule(const OpCall& call) {
   if (const Attr* padding = call.attrs.find("padding")) {
     const HostArray& p = *padding->get<HostArray>();
     if (!is_integer(p.dtype()) || !(p.dims() == Dims{x.rank(), 2}))
-      fail(call, "c12", fmt::format("padding must be i64[{},2]", rank),
-           "it is " + p.type_string(), "Give (low, high) for each dimension");
+      fail(call, "c12", fmt::format("padding must be i64[{},2]", rank), "it is " + p.type_string(),
+           "Give (low, high) for each dimension");
   }
   Windows w(call.attrs, rank);
   Dims shape;
@@ -113,9 +113,8 @@ DimMap reduce_window_dims(const OpCall& call, std::span<const Type> results) {
     m.factors.push_back({Kind::kOpaque, results[0].dims()[d]});
   }
   for (std::size_t i = 0; i < call.operands.size(); ++i)
-    m.operands.push_back(i < results.size()
-                             ? from
-                             : add_factors(m, call.operands[i].dims(), Kind::kOpaque));
+    m.operands.push_back(
+        i < results.size() ? from : add_factors(m, call.operands[i].dims(), Kind::kOpaque));
   m.results.assign(results.size(), to);
   return m;
 }
@@ -140,6 +139,8 @@ const OpDef kReduceWindow = {
         "reduce_window_i1 reduce_window_i2 reduce_window_c1 reduce_window_c2 reduce_window_c3 "
         "reduce_window_c4 reduce_window_c5 reduce_window_c6 reduce_window_c7 "
         "reduce_window_c8 reduce_window_c9 reduce_window_c10 reduce_window_c11 "
-        "reduce_window_c12 reduce_window_c13 reduce_window_c15 reduce_window_captures"};
+        "reduce_window_c12 reduce_window_c13 reduce_window_c15 reduce_window_captures",
+    .quant = QuantSupport::kPerTensor,
+    .result_labels = "c16 c15"};
 
 }  // namespace xylem::ir::ops

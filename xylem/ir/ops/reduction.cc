@@ -12,6 +12,7 @@ namespace xylem::ir::ops {
 const OpDef* single_op_reducer(const Graph& region) {
   if (region.params.size() != 2 || region.ops.size() != 1 || region.results.size() != 1)
     return nullptr;
+  if (region.type(region.params[0]).quant()) return nullptr;  // stored values add up otherwise
   const Op& op = region.ops[0];
   if (op.operands.size() != 2 || op.results.size() != 1 || op.results[0] != region.results[0])
     return nullptr;
@@ -124,8 +125,11 @@ const OpDef kReduce = {
     .shape = reduce_shape_rule,
     .eval = reduce_eval,
     .dims = reduce_dims,
-    .labels = "reduce_i1 reduce_i2 reduce_c1 reduce_c2 reduce_c3 reduce_c4 reduce_c5 reduce_c6 "
-              "reduce_captures"};
+    .labels =
+        "reduce_i1 reduce_i2 reduce_c1 reduce_c2 reduce_c3 reduce_c4 reduce_c5 reduce_c6 "
+        "reduce_captures",
+    .quant = QuantSupport::kPerTensor,
+    .result_labels = "c8 c7"};
 
 Family reduction_family() {
   static const OpDef* const kOps[] = {&kReduce, &kReduceWindow};

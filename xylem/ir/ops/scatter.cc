@@ -68,8 +68,8 @@ std::vector<Type> scatter_shape_rule(const OpCall& call) {
            "Convert the update");
   }
   GatherDims g = GatherDims::of_scatter(call.attrs);
-  if (x.rank() != static_cast<int>(g.window.size() + g.collapsed.size() +
-                                   g.operand_batching.size()))
+  if (x.rank() !=
+      static_cast<int>(g.window.size() + g.collapsed.size() + g.operand_batching.size()))
     fail(call, "c2", "every input dimension must be a window, inserted or batching dimension",
          fmt::format("rank {}, but {} window, {} inserted and {} batching dimensions", x.rank(),
                      g.window.size(), g.collapsed.size(), g.operand_batching.size()),
@@ -106,7 +106,8 @@ std::vector<Type> scatter_shape_rule(const OpCall& call) {
   if (!size_fits(components, g.index_map.ssize()))
     fail(call, "c19",
          fmt::format("scatter_dims_to_operand_dims must have one entry for each index component "
-                     "({})", components),
+                     "({})",
+                     components),
          fmt::format("it is {}", list(g.index_map)), "Map every component");
   check_unique(call, "c20", "scatter_dims_to_operand_dims and input_batching_dims",
                joined(g.index_map, g.operand_batching));
@@ -121,8 +122,7 @@ std::vector<Type> scatter_shape_rule(const OpCall& call) {
   OpCall reducer{call.def, operands, call.attrs, call.regions, call.loc};
   std::vector<DType> dtypes = check_reducer(reducer, n, "c23");
   std::vector<Type> results;
-  for (std::size_t i = 0; i < n; ++i)
-    results.push_back(call.operands[i].with_dtype(dtypes[i]));
+  for (std::size_t i = 0; i < n; ++i) results.push_back(call.operands[i].with_dtype(dtypes[i]));
   return results;
 }
 
@@ -222,8 +222,7 @@ DimMap scatter_dims(const OpCall& call, std::span<const Type> results) {
   m.operands.insert(m.operands.end(), n, update);
   m.results.assign(n, input);
   for (std::size_t i = 2 * n + 1; i < call.operands.size(); ++i)
-    m.operands.push_back(
-        add_factors(m, call.operands[i].dims(), DimMap::FactorKind::kOpaque));
+    m.operands.push_back(add_factors(m, call.operands[i].dims(), DimMap::FactorKind::kOpaque));
   return m;
 }
 
@@ -246,10 +245,13 @@ const OpDef kScatter = {
     .shape = scatter_shape_rule,
     .eval = scatter_eval,
     .dims = scatter_dims,
-    .labels = "scatter_i1 scatter_i2 scatter_i3 scatter_c1 scatter_c2 scatter_c3 scatter_c4 "
-              "scatter_c5 scatter_c6 scatter_c7 scatter_c8 scatter_c9 scatter_c10 scatter_c11 "
-              "scatter_c12 scatter_c13 scatter_c14 scatter_c15 scatter_c16 scatter_c17 "
-              "scatter_c18 scatter_c19 scatter_c20 scatter_c21 scatter_c22 scatter_c23 "
-              "scatter_captures"};
+    .labels =
+        "scatter_i1 scatter_i2 scatter_i3 scatter_c1 scatter_c2 scatter_c3 scatter_c4 "
+        "scatter_c5 scatter_c6 scatter_c7 scatter_c8 scatter_c9 scatter_c10 scatter_c11 "
+        "scatter_c12 scatter_c13 scatter_c14 scatter_c15 scatter_c16 scatter_c17 "
+        "scatter_c18 scatter_c19 scatter_c20 scatter_c21 scatter_c22 scatter_c23 "
+        "scatter_captures",
+    .quant = QuantSupport::kPerTensor,
+    .result_labels = "c25 c24"};
 
 }  // namespace xylem::ir::ops

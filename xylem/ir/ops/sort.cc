@@ -183,7 +183,9 @@ const OpDef kSort = {.name = "stablehlo.sort",
                      .shape = sort_shape_rule,
                      .eval = sort_eval,
                      .dims = sort_dims,
-                     .labels = "sort_i1 sort_c1 sort_c3 sort_c4 sort_c5 sort_captures"};
+                     .labels = "sort_i1 sort_c1 sort_c3 sort_c4 sort_c5 sort_captures",
+                     .quant = QuantSupport::kPerTensor,
+                     .result_labels = "c2 c3"};
 const OpDef kTopK = {.name = "chlo.top_k",
                      .traits = kExact,
                      .min_operands = 1,

@@ -123,7 +123,7 @@ class Decoder {
 
   Type type(int depth) {
     check_depth(depth);
-    auto kind = member<TypeKind>(5, "a kind of type");
+    auto kind = member<TypeKind>(6, "a kind of type");
     DType d = dtype();
     Dims dims = shape();
     TypeExtra x;
@@ -142,8 +142,10 @@ class Decoder {
       case TypeKind::kTensor: t = Type::tensor(d, std::move(dims)); break;
       case TypeKind::kToken: return Type::token();
       case TypeKind::kTuple: return Type::tuple(std::move(x.elements));
+      case TypeKind::kFuture: return Type::future(std::move(x.elements));
       case TypeKind::kRef: return Type::ref(d, std::move(dims), x.space);
       case TypeKind::kKey: return Type::key(x.name, std::move(dims));
+      case TypeKind::kForeign: return Type::foreign(x.name);
     }
     return Type::with_extra(std::move(t), std::move(x));
   }

@@ -197,13 +197,14 @@ Dims read_dims(Cursor& c) {
 
 Type read_type(Cursor& c) {
   Cursor::Depth depth(c);
-  if (c.accept('(')) {
+  bool future = c.accept_word("future");
+  if (future ? (c.expect('(', "future type"), true) : c.accept('(')) {
     std::vector<Type> elements;
     while (!c.accept(')')) {
       if (!elements.empty()) c.expect(',', "tuple type");
       elements.push_back(read_type(c));
     }
-    return Type::tuple(std::move(elements));
+    return future ? Type::future(std::move(elements)) : Type::tuple(std::move(elements));
   }
   auto shape = [&c]() {
     std::size_t at = c.token_pos();
@@ -215,6 +216,11 @@ Type read_type(Cursor& c) {
     return d;
   };
   if (c.accept_word("token")) return Type::token();
+  if (c.accept("foreign<")) {
+    std::string text = c.string("foreign type");
+    c.expect('>', "foreign type");
+    return Type::foreign(text);
+  }
   if (c.accept("key<")) {
     std::string name = std::string(c.identifier("key type"));
     c.expect('>', "key type");

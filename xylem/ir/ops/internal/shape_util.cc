@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "xylem/ir/quant.h"
+
 namespace xylem::ir::ops {
 namespace {
 
@@ -147,8 +149,12 @@ void check_region(const OpCall& call, std::string_view what, int region,
   if (!g)
     fail(call, what, fmt::format("region {} must be a graph", region), "it is null",
          "Build the region first");
+  // Rules see quantised operands by their expressed types; the region has them as they are.
   auto differs = [](std::span<const Type> a, std::span<const Type> b) {
-    return !std::equal(a.begin(), a.end(), b.begin(), b.end());
+    auto same = [](const Type& p, const Type& q) {
+      return p == q || without_quant(p) == without_quant(q);
+    };
+    return !std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
   };
   std::vector<Type> have = g->param_types();
   if (differs(have, params))
