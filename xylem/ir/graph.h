@@ -27,6 +27,9 @@ using ValueIds = SmallVec<ValueId, 4>;
 struct Location {
   SourceLoc source;       // user file and line
   std::string_view path;  // "decoder.layers[3]" or a name location
+  // Behind "loc(" as MLIR text had it, aliases replaced; empty if it came from elsewhere.
+  std::string_view mlir;
+  bool implied = false;  // `source` is only the place in the text that was read
 
   Location() = default;
   Location(const SourceLoc& s) : source(s) {}
@@ -35,8 +38,8 @@ struct Location {
 
 struct Value {
   Type type;
-  std::int32_t def = -1;       // index of the op that makes it; -1: parameter of the graph
-  std::int32_t index = 0;      // which result, or which parameter
+  std::int32_t def = -1;   // index of the op that makes it; -1: parameter of the graph
+  std::int32_t index = 0;  // which result, or which parameter
   std::shared_ptr<const std::string> sharding;  // annotation, null when none
 };
 
@@ -49,6 +52,13 @@ struct Op {
   Attrs attrs;
   std::vector<GraphPtr> regions;
   Location loc;
+};
+
+// Locations of a graph besides those of its ops, as far as MLIR text gave them.
+struct GraphLocations {
+  Location graph;
+  Location terminator;
+  std::vector<Location> params;  // empty, or one per parameter
 };
 
 // A function in SSA form: parameters, ops in an order in which every operand is defined before its
@@ -69,8 +79,9 @@ class Graph {
   std::vector<Op> ops;
   std::vector<ValueId> results;
   Attrs attrs;
-  std::vector<Attrs> param_attrs;   // empty, or one per parameter
-  std::vector<Attrs> result_attrs;  // empty, or one per result
+  std::vector<Attrs> param_attrs;                   // empty, or one per parameter
+  std::vector<Attrs> result_attrs;                  // empty, or one per result
+  std::shared_ptr<const GraphLocations> locations;  // null: none
 
   const Type& type(ValueId v) const { return values[static_cast<std::size_t>(v)].type; }
   const Value& value(ValueId v) const { return values[static_cast<std::size_t>(v)]; }
@@ -95,6 +106,8 @@ struct Module {
     GraphPtr graph;  // null: a declaration
   };
   std::vector<Function> functions;
+  std::vector<std::shared_ptr<const Module>> modules;  // nested ones; calls stay within a module
+  Location loc;
 
   const Function* find(std::string_view symbol) const;
 };

@@ -9,6 +9,7 @@
 #include "xylem/ir/ops/elementary.h"
 #include "xylem/ir/ops/elementwise_binary.h"
 #include "xylem/ir/ops/elementwise_unary.h"
+#include "xylem/ir/ops/foreign.h"
 #include "xylem/ir/ops/gather_scatter.h"
 #include "xylem/ir/ops/movement.h"
 #include "xylem/ir/ops/random.h"

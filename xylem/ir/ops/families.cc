@@ -8,7 +8,8 @@ std::vector<const OpDef*> all_ops() {
        {elementwise_unary_family(), elementary_family(), elementwise_binary_family(),
         convert_family(), movement_family(), gather_scatter_family(), contraction_family(),
         reduction_family(), control_family(), sort_family(), random_family(), transform_family(),
-        cumulative_family(), custom_linear_family(), kernel_family()})
+        cumulative_family(), custom_linear_family(), foreign_family(),
+        kernel_family()})
     ops.insert(ops.end(), family.begin(), family.end());
   return ops;
 }

@@ -24,6 +24,7 @@ Family random_family();
 Family transform_family();
 Family cumulative_family();
 Family custom_linear_family();
+Family foreign_family();
 Family kernel_family();  // xylem/ir/kernel/kernel_ops.cc
 
 // All families one after the other: the op table.

@@ -189,6 +189,10 @@ graph @native_attributes(%0: f32[2]) -> (f32[2]) {
   %1 = stablehlo.add(%0, %0) {a = [1, -2, ?], b = dense i8[2] [1, -1], c = dtype bf16, d = type f32[2,?], e = #MEMBER, f = 7 : ui8, g = dense f32[300] "0x%HEX%", h = dense f32[4] 2.5, "odd name" = unit, i = dense float0[3] 0} : f32[2]
   return %1
 }
+graph @foreign(%0: f32[2], %1: foreign<"!test.thing<3>">) -> (foreign<"index">) {
+  %2, %3 = xylem.foreign(%0, %1) {attributes = {a.b = 1}, op = "test.op", properties = {c = opaque "#test.d<1>"}, result_types = list[type f32[2], type foreign<"index">]} : f32[2], foreign<"index">
+  return %3
+}
 graph @types(%0: f32[?,3]<bounds=[8, ?]>, %1: token, %2: (f32[2], (i32[], token)), %3: ref<f32[8], scratch>, %4: ref<bf16[]>, %5: key<fry>[2], %6: float0[2], %7: f32[2]<!quant.uniform<i8<-127:127>:f32:0, {0.5:3, 0.1}>>, %8: f32[4]<#foo.enc<{a = 1}>>, %9: f8E4M3B11FNUZ[1]) -> () {
   return
 }

@@ -247,7 +247,7 @@ LineCol Cursor::line_col(std::size_t pos) const {
   if (pos > text_.size()) pos = text_.size();
   if (pos < counted_pos_) {
     counted_pos_ = line_start_ = 0;
-    counted_line_ = 1;
+    counted_line_ = 0;
   }
   while (counted_pos_ < pos) {
     const char* from = text_.data() + counted_pos_;
@@ -260,7 +260,7 @@ LineCol Cursor::line_col(std::size_t pos) const {
     line_start_ = counted_pos_;
     ++counted_line_;
   }
-  return {counted_line_, static_cast<int>(pos - line_start_) + 1};
+  return {first_line_ + counted_line_, static_cast<int>(pos - line_start_) + 1};
 }
 
 std::string Cursor::place(std::size_t pos) const {
@@ -281,6 +281,7 @@ std::string Cursor::found(std::size_t pos) const {
 
 void Cursor::fail(std::size_t pos, std::string_view operation, std::string_view expected,
                   std::string_view given, std::string_view advice) const {
+  failed_pos_ = pos;
   std::string where = place(pos);
   UserError parts(ErrorParts{operation, expected, given, advice});
   throw UserError(fmt::format("{}: error: {}: {}", where, language_, parts.message()));

@@ -27,8 +27,10 @@ struct LineCol {
 // parts. `text` and `file` must outlive the cursor.
 class Cursor {
  public:
-  Cursor(std::string_view text, std::string_view file, std::string_view language)
-      : text_(text), file_(file), language_(language) {}
+  // Lines are counted from `first_line`, for texts that are part of a file.
+  Cursor(std::string_view text, std::string_view file, std::string_view language,
+         int first_line = 1)
+      : text_(text), file_(file), language_(language), first_line_(first_line) {}
 
   std::string_view text() const { return text_; }
   std::string_view file() const { return file_; }
@@ -111,6 +113,8 @@ class Cursor {
     Cursor& c_;
   };
   int depth() const { return depth_; }
+  // Where the error stood that was thrown last; for readers that go on behind it.
+  std::size_t failed_pos() const { return failed_pos_; }
 
   // Accounts for memory that the text's length does not bound; throws above kMaxSplatBytes.
   void charge(std::int64_t bytes, std::size_t pos);
@@ -119,13 +123,15 @@ class Cursor {
   std::string_view text_;
   std::string_view file_;
   std::string_view language_;  // "native text", leads every message
+  int first_line_ = 1;
   std::size_t pos_ = 0;
   int depth_ = 0;
   std::int64_t charged_ = 0;
+  mutable std::size_t failed_pos_ = 0;
   // Positions are mostly asked for in increasing order: the last answer is where counting resumes.
   mutable std::size_t counted_pos_ = 0;
   mutable std::size_t line_start_ = 0;
-  mutable int counted_line_ = 1;
+  mutable int counted_line_ = 0;  // before first_line_ is added
 };
 
 // Appends s in quotes with the escapes that Cursor::string reads.

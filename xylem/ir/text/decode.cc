@@ -123,7 +123,7 @@ class Decoder {
 
   Type type(int depth) {
     check_depth(depth);
-    auto kind = member<TypeKind>(6, "a kind of type");
+    auto kind = member<TypeKind>(7, "a kind of type");
     DType d = dtype();
     Dims dims = shape();
     TypeExtra x;

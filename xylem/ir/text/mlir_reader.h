@@ -8,6 +8,7 @@
 
 #include "xylem/ir/graph.h"
 #include "xylem/ir/op_def.h"
+#include "xylem/ir/text.h"
 #include "xylem/ir/text/cursor.h"
 
 namespace xylem::ir::text {
@@ -15,7 +16,7 @@ namespace xylem::ir::text {
 // Types, attributes, locations and aliases of MLIR text: everything below ops.
 class MlirReader {
  public:
-  MlirReader(std::string_view text, std::string_view file);
+  MlirReader(std::string_view text, std::string_view file, const ParseOptions& options);
 
   Cursor& cursor() { return c_; }
 
@@ -25,7 +26,8 @@ class MlirReader {
     kInherent,  // of an op we know: members of enumerations and structures are decoded
   };
 
-  // tensor, token, tuple, memref. `index` reads as i64.
+  // tensor, token, tuple, memref; types of other dialects if the options allow them. `index` reads
+  // as i64.
   Type read_type();
   bool at_type();
   // "T, U".
@@ -69,13 +71,14 @@ class MlirReader {
   Attr read_dense_array(Mode mode);
   Attr read_foreign(std::size_t start);
   HostArray read_dense_resource();
-  Location read_location_body();
+  Location read_location_body(std::string& out);
   Location read_location_alias();
 
   Cursor c_;
   std::unordered_map<std::string_view, Alias> aliases_;  // "#loc", "!t"
   std::size_t resources_pos_ = 0;                        // of "{-#", 0: none
   bool saw_index_ = false;
+  bool allow_unregistered_ = false;
 };
 
 }  // namespace xylem::ir::text

@@ -35,8 +35,9 @@ bool is_alias_start(std::string_view line) {
 
 }  // namespace
 
-MlirReader::MlirReader(std::string_view text, std::string_view file)
-    : c_(text, file, "StableHLO text") {
+MlirReader::MlirReader(std::string_view text, std::string_view file, const ParseOptions& options)
+    : c_(text, file, "StableHLO text", options.first_line),
+      allow_unregistered_(options.allow_unregistered) {
   find_aliases();
 }
 
@@ -114,13 +115,14 @@ Type MlirReader::read_type() {
   if (c_.accept("tensor<")) return read_shaped(false);
   if (c_.accept("memref<")) return read_shaped(true);
   if (c_.accept("!stablehlo.token")) return Type::token();
-  if (c_.accept("tuple<")) {
+  bool future = c_.accept("!stablehlo.future<");
+  if (future || c_.accept("tuple<")) {
     std::vector<Type> elements;
     while (!c_.accept('>')) {
       if (!elements.empty()) c_.expect(',', "tuple type");
       elements.push_back(read_type());
     }
-    return Type::tuple(std::move(elements));
+    return future ? Type::future(std::move(elements)) : Type::tuple(std::move(elements));
   }
   if (c_.raw() == '!' && is_identifier_start(c_.raw(1))) {
     c_.step();
@@ -136,6 +138,10 @@ Type MlirReader::read_type() {
       c_.seek(back);
       return t;
     }
+  }
+  if (allow_unregistered_ && (c_.text()[at] == '!' || is_identifier_start(c_.text()[at]))) {
+    c_.seek(at);
+    return Type::foreign(read_foreign(at).get<OpaqueAttr>()->text);
   }
   c_.fail(at, "type", "types are tensor, tuple, memref and !stablehlo.token",
           fmt::format("found {}", c_.found(at)), "Use one of them");

@@ -11,9 +11,6 @@
 namespace xylem::ir::text {
 namespace {
 
-// Longer constants are written as hexadecimal bytes, as MLIR's printer does.
-constexpr std::int64_t kMaxListed = 100;
-
 // The enumeration that an attribute's members belong to.
 std::string_view enumeration_of(std::string_view attr) {
   static constexpr std::pair<std::string_view, std::string_view> kTable[] = {
@@ -184,7 +181,8 @@ void append_properties(std::string& out, const OpDef& def, const Attrs& attrs) {
   if (!inside.empty()) fmt::format_to(std::back_inserter(out), " <{{{}}}>", inside);
 }
 
-void append_dense(std::string& out, const HostArray& given, const Type& type) {
+void append_dense(std::string& out, const HostArray& given, const Type& type,
+                  std::int64_t max_listed) {
   HostArray a = given.to_contiguous();
   DType dtype = a.dtype();
   auto element = static_cast<std::size_t>(dtype_bytes(dtype));
@@ -192,7 +190,7 @@ void append_dense(std::string& out, const HostArray& given, const Type& type) {
   out += "dense<";
   if (a.size() == 1 || splat) {
     append_element(out, dtype, a.data(), NumberStyle::kMlir);
-  } else if (a.size() > kMaxListed && !is_bool(dtype)) {
+  } else if (max_listed >= 0 && a.size() > max_listed && !is_bool(dtype)) {
     out += '"';
     append_hex(out, a.data(), a.nbytes());
     out += '"';

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "xylem/ir/graph.h"
 #include "xylem/ir/op_def.h"
 
 // How StableHLO's attributes map to ours. Ours differ in three ways: structures
@@ -27,6 +28,14 @@ struct Structure {
   std::string_view mnemonic;  // "gather" of "#stablehlo.gather<…>"
   std::vector<StructureField> fields;
 };
+
+// Marks the graph of a foreign op's region that was written without a terminator.
+inline constexpr std::string_view kOpenRegion = "xylem.open";
+
+// Marks the graph of a function that is only declared: its one op, a foreign one, stands for the
+// results.
+inline constexpr std::string_view kDeclaration = "xylem.declaration";
+inline bool is_declaration(const Graph& g) { return g.attrs.has(kDeclaration); }
 
 // Null if the op has none.
 const Structure* find_structure(std::string_view op);
@@ -56,7 +65,8 @@ void append_inherent_attr(std::string& out, const OpDef& def, std::string_view n
 void append_properties(std::string& out, const OpDef& def, const Attrs& attrs);
 void append_mlir_name(std::string& out, std::string_view name);  // quoted unless plain
 void append_symbol(std::string& out, std::string_view name);     // "@f", "@\"a b\""
-// "dense<…> : tensor<…>".
-void append_dense(std::string& out, const HostArray& a, const Type& type);
+// "dense<…> : tensor<…>". More than `max_listed` elements (< 0: no limit) are written as bytes.
+void append_dense(std::string& out, const HostArray& a, const Type& type,
+                  std::int64_t max_listed = 100);
 
 }  // namespace xylem::ir::text

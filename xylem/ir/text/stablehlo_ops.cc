@@ -5,6 +5,7 @@
 #include "xylem/base/error.h"
 #include "xylem/ir/ops/contraction.h"
 #include "xylem/ir/ops/control.h"
+#include "xylem/ir/ops/foreign.h"
 #include "xylem/ir/ops/movement.h"
 #include "xylem/ir/ops/transform.h"
 #include "xylem/ir/text/stablehlo_attrs.h"
@@ -14,12 +15,6 @@
 
 namespace xylem::ir::text {
 namespace {
-
-std::string join(const std::vector<Type>& types) {
-  std::string s;
-  for (const Type& t : types) s += (s.empty() ? "" : ", ") + t.to_mlir();
-  return s;
-}
 
 // Whether a written type may stand for the inferred one: equal, or dynamic sizes, bounds or
 // encodings say more or less about the same tensor.
@@ -40,7 +35,16 @@ bool agrees(const Type& written, const Type& inferred) {
   return true;
 }
 
-// Numbers the values of a region anew: parameters in the given order, then results of ops.
+// Dialects whose ops we know all of, or should.
+bool is_foreign_op(std::string_view name) {
+  static constexpr std::string_view kKnown[] = {"stablehlo", "chlo",        "func", "builtin",
+                                                "check",     "interpreter", "xylem"};
+  std::size_t dot = name.find('.');
+  return dot != std::string_view::npos && dot > 0 &&
+         std::find(std::begin(kKnown), std::end(kKnown), name.substr(0, dot)) == std::end(kKnown);
+}
+
+// Numbers the values of a region anew: parameters in the given order, undefined ones, results.
 void renumber(Graph& g, std::vector<ValueId> params) {
   std::vector<ValueId> to(g.values.size(), kNoValue);
   std::vector<Value> values;
@@ -57,6 +61,8 @@ void renumber(Graph& g, std::vector<ValueId> params) {
     params[i] = move(params[i]);
     values.back().index = static_cast<std::int32_t>(i);
   }
+  for (std::size_t v = 0; v < g.values.size(); ++v)
+    if (to[v] == kNoValue && is_poison(g.values[v].type)) move(static_cast<ValueId>(v));
   for (Op& op : g.ops) {
     rename(op.operands);
     for (ValueId& v : op.results) v = move(v);
@@ -67,6 +73,24 @@ void renumber(Graph& g, std::vector<ValueId> params) {
 }
 
 }  // namespace
+
+std::string join_types(const std::vector<Type>& types) {
+  std::string s;
+  for (const Type& t : types) s += (s.empty() ? "" : ", ") + t.to_mlir();
+  return s;
+}
+
+Type poison_type() {
+  static const Type kPoison = Type::foreign("!xylem.poison");
+  return kPoison;
+}
+
+bool is_poison(const Type& t) { return t.is_foreign() && t == poison_type(); }
+
+GraphLocations& Scope::locations() {
+  if (!given) graph->locations = given = std::make_shared<GraphLocations>();
+  return *given;
+}
 
 ValueId Scope::add_param(Type type) {
   auto id = static_cast<ValueId>(graph->values.size());
@@ -93,8 +117,15 @@ ValueId Scope::find(std::string_view name, int index) {
 void StablehloParser::define(Scope& scope, std::string_view name, std::size_t at,
                              Scope::Range range) {
   if (!scope.names.emplace(name, range).second)
-    c_.fail(at, "value", "a region defines every name once",
-            fmt::format("%{} is defined again", name), "Give it another name");
+    report(at, "value", "a region defines every name once",
+           fmt::format("%{} is defined again", name), "Give it another name");
+}
+
+// A value without a meaning; an error is noted, so the graph will not be seen.
+ValueId StablehloParser::poison_value(Scope& scope) {
+  auto v = static_cast<ValueId>(scope.graph->values.size());
+  scope.graph->values.push_back({poison_type(), -1, 0, nullptr});
+  return v;
 }
 
 ValueId StablehloParser::read_use(Scope& scope) {
@@ -107,10 +138,13 @@ ValueId StablehloParser::read_use(Scope& scope) {
     index = c_.integer("operand");
   }
   ValueId v = index < 0 || index > INT32_MAX ? kNoValue : scope.find(name, static_cast<int>(index));
-  if (v == kNoValue)
-    c_.fail(at, "operand", "values are defined before their use",
-            index ? fmt::format("%{}#{} is not", name, index) : fmt::format("%{} is not", name),
-            "Define it above");
+  if (v != kNoValue) return v;
+  report(at, "operand", "values are defined before their use",
+         index ? fmt::format("%{}#{} is not", name, index) : fmt::format("%{} is not", name),
+         "Define it above");
+  // Told once a name.
+  v = poison_value(scope);
+  scope.names.emplace(name, Scope::Range{v, 1});
   return v;
 }
 
@@ -140,8 +174,16 @@ void StablehloParser::read_arg(Scope& scope) {
   std::string_view name = c_.suffix_name("argument");
   c_.expect(':', "argument");
   define(scope, name, at, {scope.add_param(r_.read_type()), 1});
+  read_param_location(scope);
+}
+
+// The location of the parameter that was added last, if it has one.
+void StablehloParser::read_param_location(Scope& scope) {
   Location loc;
-  r_.accept_location(loc);
+  if (!r_.accept_location(loc)) return;
+  std::vector<Location>& params = scope.locations().params;
+  params.resize(scope.graph->params.size());
+  params.back() = loc;
 }
 
 // "^bb0(%a: T, %b: U):" if it is there.
@@ -164,32 +206,51 @@ std::unique_ptr<Scope> StablehloParser::new_region(Scope& outer) {
   return std::make_unique<Scope>(&outer, std::make_shared<Graph>());
 }
 
-std::unique_ptr<Scope> StablehloParser::read_region(Scope& outer) {
+std::unique_ptr<Scope> StablehloParser::read_region(Scope& outer, bool open) {
   c_.expect('{', "region");
   std::unique_ptr<Scope> region = new_region(outer);
   read_block_args(*region);
-  read_block(*region);
+  read_block(*region, open);
   c_.expect('}', "region");
   return region;
 }
 
-void StablehloParser::read_block(Scope& scope) {
+void StablehloParser::read_block(Scope& scope, bool open) {
   Cursor::Depth depth(c_);
   ++region_depth_;
   if (function_) function_->depth = std::max(function_->depth, region_depth_);
+  const int depth_here = region_depth_;
   while (!read_terminator(scope)) {
-    if (c_.peek() == '^')
-      c_.fail_here("region", "regions of StableHLO have one block", "Use if, case and while");
-    read_op(scope);
+    if (open && c_.peek() == '}') {
+      scope.graph->attrs.set(kOpenRegion, {});
+      break;
+    }
+    if (c_.at_end()) c_.fail_here("region", "expected an op", "Close the region");
+    if (c_.peek() == '}') {
+      report(c_.token_pos(), "region", "the last op is return", "there is none", "Write it");
+      break;
+    }
+    std::size_t at = c_.pos();
+    try {
+      if (c_.peek() == '^')
+        c_.fail_here("region", "regions of StableHLO have one block", "Use if, case and while");
+      read_op(scope);
+    } catch (const UserError& e) {
+      report_thrown(e);
+      region_depth_ = depth_here;
+      skip_broken_op(at);
+    }
   }
   --region_depth_;
 }
 
 bool StablehloParser::read_terminator(Scope& scope) {
+  std::size_t start = c_.token_pos();
   bool pretty = c_.accept_word("stablehlo.return") || c_.accept_word("return") ||
                 c_.accept_word("func.return");
   bool generic = !pretty && (c_.accept("\"stablehlo.return\"") || c_.accept("\"func.return\""));
   if (!pretty && !generic) return false;
+  return_pos_ = start;
   ParsedOp op;
   if (generic) c_.expect('(', "return");
   read_operands(scope, op);
@@ -206,18 +267,20 @@ bool StablehloParser::read_terminator(Scope& scope) {
     c_.expect(':', "return");
     types = r_.read_type_list();
   }
-  bool same = types.size() == op.operands.size();
+  bool same = types.size() == op.operands.size(), poison = false;
   std::vector<Type> have;
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
     have.push_back(scope.graph->type(op.operands[i]));
     same = same && have.back() == types[i];
+    poison = poison || is_poison(have.back());
   }
-  if (!same)
-    report(at, "return", fmt::format("the written types are those of the values ({})", join(have)),
-           fmt::format("they are ({})", join(types)), "Correct the types");
+  if (!same && !poison)
+    report(at, "return",
+           fmt::format("the written types are those of the values ({})", join_types(have)),
+           fmt::format("they are ({})", join_types(types)), "Correct the types");
   scope.graph->results = op.operands;
   Location loc;
-  r_.accept_location(loc);
+  if (r_.accept_location(loc)) scope.locations().terminator = loc;
   return true;
 }
 
@@ -240,6 +303,19 @@ void StablehloParser::read_op(Scope& scope) {
     } while (c_.accept(','));
     c_.expect('=', "op");
   }
+  try {
+    read_named_op(scope, names);
+  } catch (const UserError&) {
+    for (const ResultName& n : names) {
+      auto first = static_cast<ValueId>(scope.graph->values.size());
+      for (int i = 0; i < std::min(n.count, 1024); ++i) poison_value(scope);
+      scope.names.emplace(n.name, Scope::Range{first, std::min(n.count, 1024)});
+    }
+    throw;
+  }
+}
+
+void StablehloParser::read_named_op(Scope& scope, const std::vector<ResultName>& names) {
   ParsedOp op;
   op.pos = c_.token_pos();
   bool generic = c_.raw() == '"';
@@ -255,11 +331,16 @@ void StablehloParser::read_op(Scope& scope) {
   op.loc.source.function = "";
   op.loc.source.line = at.line;
   op.loc.source.column = at.column;
+  op.loc.implied = true;
   if (op.name == "func.call") {
     op.def = &ops::kCall;
   } else {
     op.def = find_op(op.name);
     if (op.def && op.def->is(kXylem)) op.def = nullptr;
+    if (!op.def && generic && allow_unregistered_ && is_foreign_op(op.name)) {
+      op.foreign = true;
+      op.def = &ops::kForeign;
+    }
   }
   if (generic) {
     read_generic(scope, op);
@@ -280,9 +361,10 @@ void StablehloParser::read_generic(Scope& scope, ParsedOp& op) {
   if (c_.accept("<{")) {
     op.attrs = r_.read_entries(op.def, "}");
     c_.expect('>', "properties");
+    if (op.foreign) op.attrs = {{"properties", Attr(std::move(op.attrs))}};
   }
   if (c_.accept('(')) {
-    do op.regions.push_back(read_region(scope));
+    do op.regions.push_back(read_region(scope, op.foreign));
     while (c_.accept(','));
     c_.expect(')', "regions");
   }
@@ -302,7 +384,11 @@ void StablehloParser::read_generic(Scope& scope, ParsedOp& op) {
 void StablehloParser::read_optional_attrs(ParsedOp& op) {
   if (c_.peek() != '{') return;
   std::size_t at = c_.token_pos();
-  Attrs more = r_.read_dict(op.def);
+  Attrs more = r_.read_dict(op.foreign ? nullptr : op.def);
+  if (op.foreign) {
+    if (!more.empty()) op.attrs.set("attributes", Attr(std::move(more)));
+    return;
+  }
   for (const auto& [name, value] : more.entries()) {
     if (op.attrs.has(name))
       c_.fail(at, "attributes", "every name stands once", fmt::format("'{}' is repeated", name),
@@ -349,7 +435,10 @@ void StablehloParser::finish_regions(Scope& scope, ParsedOp& op, std::vector<Gra
 std::vector<Type> StablehloParser::check_types(Scope& scope, ParsedOp& op,
                                                const std::vector<GraphPtr>& regions) {
   std::vector<Type> operands;
-  for (ValueId v : op.operands) operands.push_back(scope.graph->type(v));
+  for (ValueId v : op.operands) {
+    operands.push_back(scope.graph->type(v));
+    if (is_poison(operands.back())) return op.result_types;
+  }
   if (!op.operand_types.empty() || op.operand_pos.empty()) {
     bool same = op.operand_types.size() == op.operand_pos.size();
     for (std::size_t i = 0; same && i < op.operand_types.size(); ++i) {
@@ -385,8 +474,8 @@ std::vector<Type> StablehloParser::check_types(Scope& scope, ParsedOp& op,
       if (same(again)) return op.result_types;
       op.attrs = std::move(before);
     }
-    report(op.pos, op.name, fmt::format("the result types are ({})", join(inferred)),
-           fmt::format("the written ones are ({})", join(op.result_types)),
+    report(op.pos, op.name, fmt::format("the result types are ({})", join_types(inferred)),
+           fmt::format("the written ones are ({})", join_types(op.result_types)),
            "Correct the written types");
   } catch (const Error& e) {
     report_line(op.pos, e.message());
@@ -410,12 +499,15 @@ void StablehloParser::finish_op(Scope& scope, ParsedOp& op, const std::vector<Re
   if (op.name == "func.call") {
     std::vector<Type> operands;
     for (ValueId v : op.operands) operands.push_back(scope.graph->type(v));
-    Function& callee = functions_[op.callee];
+    Function& callee = (*functions_)[op.callee];
     if (function_)
       function_->calls.push_back(
           {op.callee, op.pos, region_depth_, std::move(operands), op.result_types});
     op.attrs.set("name", op.callee);
     out.regions.push_back(callee.graph);
+  } else if (op.foreign) {
+    finish_regions(scope, op, out.regions);
+    finish_foreign(op);
   } else {
     finish_regions(scope, op, out.regions);
     op.attrs = to_inherent(*op.def, std::move(op.attrs), op.result_types,
@@ -441,6 +533,14 @@ void StablehloParser::finish_op(Scope& scope, ParsedOp& op, const std::vector<Re
     define(scope, n.name, n.pos, {first, n.count});
     first += n.count;
   }
+}
+
+// An op of another dialect keeps its name and the types it was written with.
+void StablehloParser::finish_foreign(ParsedOp& op) {
+  op.attrs.set("op", std::string(op.name));
+  AttrList types;
+  for (const Type& t : op.result_types) types.push_back(t);
+  op.attrs.set("result_types", std::move(types));
 }
 
 // Ops that are read as others: deprecated ones, and those without a meaning on one device.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,6 +33,10 @@ struct Scope {
   std::unordered_map<std::string_view, Range> names;
   std::vector<Capture> captures;  // in the order of first use
   std::unordered_map<ValueId, ValueId> captured;
+  std::shared_ptr<GraphLocations> given;
+
+  // Locations of the graph as far as they are given; made when the first one is.
+  GraphLocations& locations();
 
   ValueId add_param(Type type);
   // Value `index` of `name` as a value of this scope's graph; kNoValue if unknown.
@@ -49,13 +54,19 @@ struct ParsedOp {
   std::vector<std::unique_ptr<Scope>> regions;
   std::vector<Type> operand_types;  // as written; empty where the form leaves them out
   std::vector<Type> result_types;
-  std::string callee;  // of a call
+  std::string callee;    // of a call
+  bool foreign = false;  // of a dialect that we do not know
   Location loc;
 };
 
+// The type of values that an error left undefined: ops on them are not checked.
+Type poison_type();
+bool is_poison(const Type& t);
+std::string join_types(const std::vector<Type>& types);
+
 class StablehloParser {
  public:
-  StablehloParser(std::string_view text, std::string_view file);
+  StablehloParser(std::string_view text, std::string_view file, const ParseOptions& options);
   Module parse();
 
  private:
@@ -70,8 +81,10 @@ class StablehloParser {
     std::size_t pos = 0;
     bool defined = false;  // the name was declared or defined
     bool has_body = false;
+    bool broken = false;  // its head could not be read: calls are not compared with it
     bool is_private = false;
     int depth = 1;  // of the deepest region
+    std::vector<Type> results;
     std::vector<CallSite> calls;
   };
   struct ResultName {
@@ -80,34 +93,54 @@ class StablehloParser {
     std::size_t pos;
   };
 
+  using Functions = std::unordered_map<std::string, Function>;
+  // Thrown when nothing behind an error can be read; all errors are noted already.
+  struct Stop {};
+
   // Modules and functions (stablehlo_module.cc).
   void read_module_body(Module& module, bool braces);
+  void read_module_item(Module& module);
+  void read_nested_module(Module& module);
   void read_module(Module& module);
   void read_generic_module(Module& module);
-  void read_function(Module& module);
-  void read_generic_function(Module& module);
+  void read_function(Module& module, std::size_t op_pos);
+  void read_generic_function(Module& module, std::size_t op_pos);
+  Attrs read_function_properties(std::vector<Type>& params, std::vector<Type>& results,
+                                 std::string_view close);
+  void read_function_type(std::vector<Type>& params, std::vector<Type>& results);
   void read_mesh(Module& module);
   Function& declare(Module& module, const std::string& name, std::size_t at, bool is_private);
   void finish_function(Function& f, Scope& scope, const std::vector<Type>& results);
+  void finish_declaration(Module& module, Function& f, Scope& scope,
+                          const std::vector<Type>& results);
   void check_calls();
+  void check_recursion();
   void break_cycles();
+  // Seek to where the next op of the block, or item of the module, may start behind an error.
+  void skip_broken_op(std::size_t op_pos);
+  void skip_broken_item();
 
   // Ops and regions (stablehlo_ops.cc).
   // Reads ops up to the terminator, whose operands become the graph's results.
-  void read_block(Scope& scope);
+  void read_block(Scope& scope, bool open = false);
   bool read_terminator(Scope& scope);
   void read_op(Scope& scope);
+  void read_named_op(Scope& scope, const std::vector<ResultName>& names);
+  ValueId poison_value(Scope& scope);
   void read_generic(Scope& scope, ParsedOp& op);
-  std::unique_ptr<Scope> read_region(Scope& outer);
+  // `open`: the region may end without a terminator.
+  std::unique_ptr<Scope> read_region(Scope& outer, bool open = false);
   std::unique_ptr<Scope> new_region(Scope& outer);
   void read_block_args(Scope& scope);
   void read_arg(Scope& scope);
+  void read_param_location(Scope& scope);
   void read_operand(Scope& scope, ParsedOp& op);
   void read_operands(Scope& scope, ParsedOp& op);
   ValueId read_use(Scope& scope);
   void define(Scope& scope, std::string_view name, std::size_t at, Scope::Range range);
   void finish_regions(Scope& scope, ParsedOp& op, std::vector<GraphPtr>& regions);
   void finish_op(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names);
+  void finish_foreign(ParsedOp& op);
   bool expand(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names);
   std::vector<Type> check_types(Scope& scope, ParsedOp& op, const std::vector<GraphPtr>& regions);
 
@@ -132,14 +165,21 @@ class StablehloParser {
   void report(std::size_t pos, std::string_view operation, std::string_view expected,
               std::string_view given, std::string_view advice);
   void report_line(std::size_t pos, std::string_view message);
+  // Notes an error of form that the cursor has thrown.
+  void report_thrown(const UserError& e);
+  [[noreturn]] void throw_errors();
 
   MlirReader r_;
   Cursor& c_;
+  bool allow_unregistered_;
   const char* file_;
-  std::unordered_map<std::string, Function> functions_;
-  Function* function_ = nullptr;  // being read
+  // One table of functions per module; all are kept until reading ends.
+  std::deque<Functions> tables_;
+  Functions* functions_ = nullptr;  // of the module being read
+  Function* function_ = nullptr;    // being read
   int region_depth_ = 0;
-  std::string errors_;
+  std::size_t return_pos_ = 0;  // of the terminator that was read last
+  std::vector<std::pair<std::size_t, std::string>> errors_;
   int num_errors_ = 0;
 };
 

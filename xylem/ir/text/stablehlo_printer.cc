@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "xylem/base/error.h"
+#include "xylem/ir/ops/foreign.h"
 #include "xylem/ir/ops/transform.h"
 #include "xylem/ir/text.h"
+#include "xylem/ir/text/cursor.h"
 #include "xylem/ir/text/stablehlo_attrs.h"
 #include "xylem/ir/text/stablehlo_forms.h"
 
@@ -29,6 +31,14 @@ void append_types(std::string& out, const Graph& g, const ValueIds& values, std:
     if (i) out += ", ";
     out += g.type(values[i]).to_mlir();
   }
+}
+
+void append_function_attrs(std::string& out, std::string_view before, const Graph& g) {
+  Attrs attrs = g.attrs;
+  attrs.erase(kDeclaration);
+  if (attrs.empty()) return;
+  out += before;
+  append_mlir_attr(out, Attr(std::move(attrs)));
 }
 
 }  // namespace
@@ -61,10 +71,52 @@ std::string_view FunctionNames::symbol_of(const GraphPtr& region, std::string_vi
   return it->second = name;
 }
 
+void append_location(std::string& out, const Location& loc) {
+  if (!loc.mlir.empty()) {
+    fmt::format_to(std::back_inserter(out), " loc({})", loc.mlir);
+    return;
+  }
+  bool place = loc.source.known() && !loc.implied;
+  if (!place && loc.path.empty()) return;
+  out += " loc(";
+  if (!loc.path.empty()) append_quoted(out, loc.path);
+  if (!loc.path.empty() && place) out += '(';
+  if (place) {
+    append_quoted(out, loc.source.file);
+    fmt::format_to(std::back_inserter(out), ":{}:{}", loc.source.line, loc.source.column);
+  }
+  if (!loc.path.empty() && place) out += ')';
+  out += ')';
+}
+
 void FunctionPrinter::print(const Graph& g, bool is_private) {
-  fmt::format_to(std::back_inserter(out_), "  func.func {} ", is_private ? "private" : "public");
-  append_symbol(out_, symbol_);
   Names names(g.values.size());
+  const GraphLocations* locations = g.locations.get();
+  line(indent_);
+  if (options_.generic) {
+    print_generic_head(g, is_private, names);
+  } else {
+    print_pretty_head(g, is_private, names);
+  }
+  if (!is_declaration(g)) {
+    out_ += options_.generic ? "" : " {\n";
+    print_ops(g, names, indent_ + 2, options_.generic ? "func.return" : "return");
+    line(indent_);
+    out_ += '}';
+  }
+  if (options_.generic) {
+    out_ += ')';
+    append_function_attrs(out_, " ", g);
+    out_ += " : () -> ()";
+  }
+  if (locations) print_location(locations->graph);
+  out_ += '\n';
+}
+
+// func.func public @main(%arg0: T {…}) -> (U {…}) attributes {…}
+void FunctionPrinter::print_pretty_head(const Graph& g, bool is_private, Names& names) {
+  fmt::format_to(std::back_inserter(out_), "func.func {} ", is_private ? "private" : "public");
+  append_symbol(out_, symbol_);
   auto dict = [&](const std::vector<Attrs>& attrs, std::size_t i) {
     if (i >= attrs.size() || attrs[i].empty()) return;
     out_ += ' ';
@@ -74,11 +126,15 @@ void FunctionPrinter::print(const Graph& g, bool is_private) {
   for (std::size_t i = 0; i < g.params.size(); ++i) {
     if (i) out_ += ", ";
     std::string& name = names[static_cast<std::size_t>(g.params[i])] = new_arg_name();
-    fmt::format_to(std::back_inserter(out_), "{}: {}", name, g.type(g.params[i]).to_mlir());
+    if (!is_declaration(g)) fmt::format_to(std::back_inserter(out_), "{}: ", name);
+    out_ += g.type(g.params[i]).to_mlir();
     dict(g.param_attrs, i);
+    if (g.locations && i < g.locations->params.size()) print_location(g.locations->params[i]);
   }
   out_ += ')';
-  bool parentheses = g.results.size() != 1 || !g.result_attrs.empty();
+  // A function type in parentheses would be read as a list of results.
+  bool parentheses = g.results.size() != 1 || !g.result_attrs.empty() ||
+                     g.type(g.results[0]).to_mlir().starts_with('(');
   if (!g.results.empty()) {
     out_ += parentheses ? " -> (" : " -> ";
     for (std::size_t i = 0; i < g.results.size(); ++i) {
@@ -88,13 +144,48 @@ void FunctionPrinter::print(const Graph& g, bool is_private) {
     }
     if (parentheses) out_ += ')';
   }
-  if (!g.attrs.empty()) {
-    out_ += " attributes ";
-    append_mlir_attr(out_, Attr(g.attrs));
+  append_function_attrs(out_, " attributes ", g);
+}
+
+// "func.func"() <{function_type = (T) -> U, sym_name = "main"}> ({ ^bb0(%arg0: T):
+void FunctionPrinter::print_generic_head(const Graph& g, bool is_private, Names& names) {
+  out_ += "\"func.func\"() <{";
+  auto dicts = [&](std::string_view attr, const std::vector<Attrs>& list) {
+    if (list.empty()) return;
+    fmt::format_to(std::back_inserter(out_), "{} = ", attr);
+    append_mlir_attr(out_, Attr(AttrList(list.begin(), list.end())));
+    out_ += ", ";
+  };
+  dicts("arg_attrs", g.param_attrs);
+  out_ += "function_type = (";
+  append_types(out_, g, ValueIds(g.params), g.params.size());
+  out_ += ") -> (";
+  append_types(out_, g, ValueIds(g.results), g.results.size());
+  out_ += "), ";
+  dicts("res_attrs", g.result_attrs);
+  out_ += "sym_name = ";
+  append_quoted(out_, symbol_);
+  fmt::format_to(std::back_inserter(out_), ", sym_visibility = \"{}\"}}> ({{",
+                 is_private ? "private" : "public");
+  if (is_declaration(g)) {
+    out_ += '}';
+    return;
   }
-  out_ += " {\n";
-  print_ops(g, names, 4, "return");
-  out_ += "  }\n";
+  out_ += '\n';
+  if (g.params.empty()) return;
+  line(indent_);
+  out_ += "^bb0(";
+  for (std::size_t i = 0; i < g.params.size(); ++i) {
+    if (i) out_ += ", ";
+    std::string& name = names[static_cast<std::size_t>(g.params[i])] = new_arg_name();
+    fmt::format_to(std::back_inserter(out_), "{}: {}", name, g.type(g.params[i]).to_mlir());
+    if (g.locations && i < g.locations->params.size()) print_location(g.locations->params[i]);
+  }
+  out_ += "):\n";
+}
+
+void FunctionPrinter::print_location(const Location& loc) {
+  if (options_.locations) append_location(out_, loc);
 }
 
 std::string FunctionPrinter::new_arg_name() { return fmt::format("%arg{}", next_arg_++); }
@@ -137,18 +228,29 @@ void FunctionPrinter::print_ops(const Graph& g, Names& names, int indent,
   for (const Op& op : g.ops) {
     line(indent);
     print_op(g, op, names, indent);
+    print_location(op.loc);
     out_ += '\n';
   }
+  if (!g.attrs.has(kOpenRegion)) print_terminator(g, names, indent, terminator);
+}
+
+void FunctionPrinter::print_terminator(const Graph& g, const Names& names, int indent,
+                                       std::string_view name) {
   line(indent);
-  out_ += terminator;
+  out_ += options_.generic ? "\"" : "";
+  out_ += name;
+  out_ += options_.generic ? "\"(" : "";
   for (std::size_t i = 0; i < g.results.size(); ++i) {
-    out_ += i ? ", " : " ";
+    out_ += i ? ", " : options_.generic ? "" : " ";
     out_ += names[static_cast<std::size_t>(g.results[i])];
   }
+  if (options_.generic) out_ += ") : (";
   for (std::size_t i = 0; i < g.results.size(); ++i) {
-    out_ += i ? ", " : " : ";
+    out_ += i ? ", " : options_.generic ? "" : " : ";
     out_ += g.type(g.results[i]).to_mlir();
   }
+  if (options_.generic) out_ += ") -> ()";
+  if (g.locations) print_location(g.locations->terminator);
   out_ += '\n';
 }
 
@@ -223,13 +325,15 @@ void FunctionPrinter::print_types(const Graph& g, const Op& op) {
 
 void FunctionPrinter::print_op(const Graph& g, const Op& op, Names& names, int indent) {
   const std::string_view n = op.def->name;
-  if (op.def != &ops::kCall && (op.def->is(kXylem) || op.def->is(kKernelOnly) ||
-                                !(n.starts_with("stablehlo.") || n.starts_with("chlo."))))
+  if (op.def != &ops::kCall && op.def != &ops::kForeign &&
+      (op.def->is(kXylem) || op.def->is(kKernelOnly) ||
+       !(n.starts_with("stablehlo.") || n.starts_with("chlo."))))
     throw_user_error({fmt::format("print_stablehlo: function @{}", symbol_),
                       "the ops are those of StableHLO and CHLO", fmt::format("found {}", n),
                       "Legalise the program first"},
                      op.loc.source);
   name_results(g, op, names);
+  if (options_.generic || op.def == &ops::kForeign) return print_generic(g, op, names, indent);
   if (op.def == &ops::kCall) return print_call(g, op, names, region_depth_ > 0);
   if (is_generic_only(n)) return print_generic(g, op, names, indent);
   if (n == "stablehlo.reduce") return print_reduce(g, op, names, indent);
@@ -281,12 +385,18 @@ bool FunctionPrinter::print_form(const Op& op, const Names& names) {
     first = false;
     fmt::format_to(std::back_inserter(out_), "{} = ", clause.key);
     switch (clause.kind) {
-      case Clause::Kind::kDims: out_ += Attr(op.attrs.dims(clause.attr)).to_string(); break;
+      case Clause::Kind::kDims:
+        out_ += Attr(op.attrs.dims(clause.attr)).to_string();
+        break;
       case Clause::Kind::kInt:
         fmt::format_to(std::back_inserter(out_), "{}", op.attrs.i64(clause.attr));
         break;
-      case Clause::Kind::kBool: out_ += "true"; break;
-      case Clause::Kind::kEnum: out_ += op.attrs.str_or(clause.attr, ""); break;
+      case Clause::Kind::kBool:
+        out_ += "true";
+        break;
+      case Clause::Kind::kEnum:
+        out_ += op.attrs.str_or(clause.attr, "");
+        break;
     }
   }
   if (form->parentheses) out_ += ')';
@@ -359,40 +469,84 @@ void FunctionPrinter::print_call(const Graph& g, const Op& op, const Names& name
 
 }  // namespace text
 
-std::string print_stablehlo(const Module& module) {
-  std::string out = "module";
-  if (!module.name.empty()) {
-    out += ' ';
-    text::append_symbol(out, module.name);
-  }
+namespace {
+
+void print_module(std::string& out, const Module& module, const PrintOptions& options, int indent) {
+  using namespace text;
+  auto line = [&](int n) { out.append(static_cast<std::size_t>(n), ' '); };
+  std::vector<std::pair<std::string_view, const Attr*>> meshes;
   Attrs attrs;
-  std::string meshes;
   for (const auto& [name, value] : module.attrs.entries()) {
-    if (name.starts_with(text::kMeshPrefix)) {
-      meshes += "  sdy.mesh ";
-      text::append_symbol(meshes, name.substr(text::kMeshPrefix.size()));
-      meshes += " = ";
-      text::append_mlir_attr(meshes, value);
-      meshes += '\n';
+    if (name.starts_with(kMeshPrefix)) {
+      meshes.emplace_back(name.substr(kMeshPrefix.size()), &value);
     } else {
       attrs.set(name, value);
     }
   }
-  if (!attrs.empty()) {
-    out += " attributes ";
-    text::append_mlir_attr(out, Attr(attrs));
+  line(indent);
+  if (options.generic) {
+    out += "\"builtin.module\"() ";
+    if (!module.name.empty()) {
+      out += "<{sym_name = ";
+      append_quoted(out, module.name);
+      out += "}> ";
+    }
+    out += "({\n";
+  } else {
+    out += "module";
+    if (!module.name.empty()) {
+      out += ' ';
+      append_symbol(out, module.name);
+    }
+    if (!attrs.empty()) {
+      out += " attributes ";
+      append_mlir_attr(out, Attr(attrs));
+    }
+    out += " {\n";
   }
-  out += " {\n";
-  out += meshes;
-  text::FunctionNames functions(module);
+  for (const auto& [name, value] : meshes) {
+    line(indent + 2);
+    out += "sdy.mesh ";
+    append_symbol(out, name);
+    out += " = ";
+    append_mlir_attr(out, *value);
+    out += '\n';
+  }
+  FunctionNames functions(module);
   for (const Module::Function& f : module.functions)
-    if (f.graph) text::FunctionPrinter(out, functions, f.name).print(*f.graph, f.is_private);
+    if (f.graph)
+      FunctionPrinter(out, functions, f.name, options, indent + 2).print(*f.graph, f.is_private);
   while (!functions.pending.empty()) {
-    text::FunctionNames::Pending next = std::move(functions.pending.front());
+    FunctionNames::Pending next = std::move(functions.pending.front());
     functions.pending.pop_front();
-    text::FunctionPrinter(out, functions, next.name).print(*next.graph, true);
+    FunctionPrinter(out, functions, next.name, options, indent + 2).print(*next.graph, true);
   }
-  out += "}\n";
+  for (const auto& nested : module.modules) print_module(out, *nested, options, indent + 2);
+  line(indent);
+  out += '}';
+  if (options.generic) {
+    out += ')';
+    if (!attrs.empty()) {
+      out += ' ';
+      append_mlir_attr(out, Attr(attrs));
+    }
+    out += " : () -> ()";
+  }
+  if (options.locations) append_location(out, module.loc);
+  out += '\n';
+}
+
+}  // namespace
+
+std::string print_stablehlo(const Module& module, const PrintOptions& options) {
+  std::string out;
+  print_module(out, module, options, 0);
+  return out;
+}
+
+std::string print_dense(const HostArray& array, const Type& type) {
+  std::string out;
+  text::append_dense(out, array, type, -1);
   return out;
 }
 

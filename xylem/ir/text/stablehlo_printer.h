@@ -11,6 +11,7 @@
 
 #include "xylem/ir/graph.h"
 #include "xylem/ir/op_def.h"
+#include "xylem/ir/text.h"
 
 namespace xylem::ir::text {
 
@@ -41,8 +42,9 @@ class FunctionNames {
 // Prints one function with its regions.
 class FunctionPrinter {
  public:
-  FunctionPrinter(std::string& out, FunctionNames& functions, std::string_view symbol)
-      : out_(out), functions_(functions), symbol_(symbol) {}
+  FunctionPrinter(std::string& out, FunctionNames& functions, std::string_view symbol,
+                  const PrintOptions& options, int indent)
+      : out_(out), functions_(functions), symbol_(symbol), options_(options), indent_(indent) {}
   void print(const Graph& g, bool is_private);
 
  private:
@@ -50,6 +52,11 @@ class FunctionPrinter {
   using Names = std::vector<std::string>;
 
   void line(int indent) { out_.append(static_cast<std::size_t>(indent), ' '); }
+  void print_pretty_head(const Graph& g, bool is_private, Names& names);
+  void print_generic_head(const Graph& g, bool is_private, Names& names);
+  void print_location(const Location& loc);
+  void print_terminator(const Graph& g, const Names& names, int indent, std::string_view name);
+  void print_discardable(const Op& op);
   void check_types(const Graph& g) const;
   std::string new_arg_name();
   void name_results(const Graph& g, const Op& op, Names& names);
@@ -74,11 +81,16 @@ class FunctionPrinter {
   std::string& out_;
   FunctionNames& functions_;
   std::string_view symbol_;
+  PrintOptions options_;
+  int indent_;  // of the function
   int next_value_ = 0;
   int next_arg_ = 0;
   int next_iter_arg_ = 0;
   int next_constant_[2] = {0, 0};
   int region_depth_ = 0;
 };
+
+// Appends " loc(…)" unless the location is only a place in a text.
+void append_location(std::string& out, const Location& loc);
 
 }  // namespace xylem::ir::text

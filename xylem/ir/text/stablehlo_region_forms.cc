@@ -52,16 +52,17 @@ void StablehloParser::read_reducer(Scope& scope, ParsedOp& op, std::size_t input
     std::string_view name;
     std::size_t pos = 0;
     Type type;
+    Location loc;
   };
   std::vector<Arg> args(2 * inputs);
+  bool located = false;
   auto read = [&](Arg& arg) {
     arg.pos = c_.token_pos();
     c_.expect('%', op.name);
     arg.name = c_.suffix_name(op.name);
     c_.expect(':', op.name);
     arg.type = r_.read_type();
-    Location loc;
-    r_.accept_location(loc);
+    located = r_.accept_location(arg.loc) || located;
   };
   for (std::size_t i = 0; i < inputs; ++i) {
     c_.expect('(', op.name);
@@ -73,6 +74,8 @@ void StablehloParser::read_reducer(Scope& scope, ParsedOp& op, std::size_t input
   // In the region all accumulators come first.
   for (Arg& arg : args)
     define(*region, arg.name, arg.pos, {region->add_param(std::move(arg.type)), 1});
+  if (located)
+    for (Arg& arg : args) region->locations().params.push_back(arg.loc);
   c_.expect('{', op.name);
   read_block(*region);
   c_.expect('}', op.name);

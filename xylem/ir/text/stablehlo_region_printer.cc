@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "xylem/ir/ops/control.h"
+#include "xylem/ir/ops/foreign.h"
+#include "xylem/ir/ops/transform.h"
 #include "xylem/ir/text/stablehlo_attrs.h"
 #include "xylem/ir/text/stablehlo_printer.h"
 
@@ -49,14 +51,36 @@ void FunctionPrinter::print_block_arg(const Graph& region, std::size_t i, const 
   ValueId v = region.params[i];
   fmt::format_to(std::back_inserter(out_), "{}: {}", names[static_cast<std::size_t>(v)],
                  region.type(v).to_mlir());
+  if (region.locations && i < region.locations->params.size())
+    print_location(region.locations->params[i]);
 }
 
 void FunctionPrinter::print_generic(const Graph& g, const Op& op, const Names& names, int indent) {
-  fmt::format_to(std::back_inserter(out_), "\"{}\"(", op.def->name);
+  bool foreign = op.def == &ops::kForeign, call = op.def == &ops::kCall;
+  fmt::format_to(std::back_inserter(out_), "\"{}\"(",
+                 foreign ? op.attrs.str("op")
+                 : call  ? std::string_view("func.call")
+                         : op.def->name);
   std::size_t captures = num_captures(op);
   print_operands(op, names, 0, op.operands.size() - captures);
   out_ += ')';
-  append_properties(out_, *op.def, op.attrs);
+  if (call) {
+    out_ += " <{callee = ";
+    append_symbol(
+        out_, functions_.symbol_of(op.regions[0], op.attrs.str_or("name", op.regions[0]->name)));
+    out_ += "}>";
+    print_discardable(op);
+    return print_function_type(g, op);
+  }
+  if (foreign) {
+    if (const Attr* properties = op.attrs.find("properties")) {
+      out_ += " <";
+      append_mlir_attr(out_, *properties);
+      out_ += '>';
+    }
+  } else {
+    append_properties(out_, *op.def, op.attrs);
+  }
   ++region_depth_;
   for (std::size_t k = 0; k < op.regions.size(); ++k) {
     const Graph& region = *op.regions[k];
@@ -79,6 +103,15 @@ void FunctionPrinter::print_generic(const Graph& g, const Op& op, const Names& n
   }
   if (!op.regions.empty()) out_ += ')';
   --region_depth_;
+  if (const Attr* attributes = foreign ? op.attrs.find("attributes") : nullptr) {
+    out_ += ' ';
+    append_mlir_attr(out_, *attributes);
+  }
+  if (!foreign) print_discardable(op);
+  print_function_type(g, op);
+}
+
+void FunctionPrinter::print_discardable(const Op& op) {
   bool first = true;
   for (const auto& [name, value] : op.attrs.entries()) {
     if (op.def->find_attr(name) || is_derived(name)) continue;
@@ -90,7 +123,6 @@ void FunctionPrinter::print_generic(const Graph& g, const Op& op, const Names& n
     append_mlir_attr(out_, value);
   }
   if (!first) out_ += '}';
-  print_function_type(g, op);
 }
 
 void FunctionPrinter::print_reduce(const Graph& g, const Op& op, const Names& names, int indent) {

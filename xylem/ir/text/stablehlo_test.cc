@@ -369,7 +369,7 @@ TEST(StablehloTextTest, ResourcesHoldConstants) {
 
 TEST(StablehloTextTest, ErrorsOfFormStopAtTheirPlace) {
   EXPECT_THAT(error_in("  %0 = stablehlo.add %a, %nothing : tensor<2x3xf32>"),
-              StartsWith("f.mlir:2:26: error: StableHLO text: operand: values are defined before"));
+              StartsWith("f.mlir:2:26: error: operand: values are defined before their use"));
   EXPECT_EQ(error_in("  %0 = \"foo.bar\"(%a) : (tensor<2x3xf32>) -> tensor<f32>"),
             "f.mlir:2:8: error: StableHLO text: foo.bar: ops are those of StableHLO and CHLO that "
             "the op table knows; this one is not in it. Legalise the program to such ops.");
@@ -384,7 +384,7 @@ TEST(StablehloTextTest, ErrorsOfFormStopAtTheirPlace) {
   EXPECT_THAT(error_in("  %0 = stablehlo.constant dense<300> : tensor<i8>"),
               HasSubstr("2:33: error: StableHLO text: dense: values of i8 are in its range"));
   EXPECT_THAT(error_in("  %a = stablehlo.add %a, %a : tensor<2x3xf32>"),
-              HasSubstr("2:3: error: StableHLO text: value: a region defines every name once"));
+              HasSubstr("2:3: error: value: a region defines every name once"));
   EXPECT_THAT(error_in("  %0:2 = stablehlo.add %a, %a : tensor<2x3xf32>"),
               HasSubstr("2:3: error: StableHLO text: stablehlo.add: 1 results have names; 2 are"));
   EXPECT_THAT(error_in("  %0 = stablehlo.add %a, %a : tensor<*xf32>"),
@@ -392,7 +392,7 @@ TEST(StablehloTextTest, ErrorsOfFormStopAtTheirPlace) {
   EXPECT_THAT(error_in("  %0 = stablehlo.add %a, %a : tensor<9999999999999x9999999999xf32>"),
               HasSubstr("the size of a tensor fits 63 bits"));
   EXPECT_THAT(error_of("func.func @f(%a: tensor<f32>) { return }\nfunc.func @f() { return }"),
-              HasSubstr("2:11: error: StableHLO text: function: every function has a name"));
+              HasSubstr("2:1: error: function: every function has a name"));
   EXPECT_THAT(error_of("#a = #b\n#b = #a\nmodule attributes {x = #a} {}"),
               HasSubstr("aliases do not refer to themselves"));
   EXPECT_THAT(error_of("module attributes {x = #c} {}"),
@@ -422,13 +422,144 @@ TEST(StablehloTextTest, ErrorsOfMeaningAreAllReported) {
   EXPECT_THAT(errors, HasSubstr("f.mlir:7:8: error: stablehlo.transpose: "));
   EXPECT_THAT(error_of("func.func @main(%a: tensor<f32>) -> tensor<i32> {\n  return %a : "
                        "tensor<f32>\n}"),
-              HasSubstr("f.mlir:1:11: error: function @main: it returns (tensor<i32>); its return "
-                        "has (tensor<f32>)"));
+              HasSubstr("f.mlir:2:3: error: return: function @main returns (tensor<i32>); this "
+                        "return has (tensor<f32>)"));
   EXPECT_THAT(error_of("func.func @main(%a: tensor<f32>) -> tensor<f32> {\n"
                        "  %0 = call @f(%a) : (tensor<f32>) -> tensor<f32>\n"
                        "  return %0 : tensor<f32>\n}\n"
                        "func.func private @f(%a: tensor<i32>) -> tensor<f32>\n"),
-              HasSubstr("it is only declared"));
+              HasSubstr("f.mlir:2:8: error: call @f: the arguments are (tensor<i32>); the call has "
+                        "(tensor<f32>)"));
+}
+
+TEST(StablehloTextTest, ReadingGoesOnBehindErrorsOfForm) {
+  EXPECT_EQ(error_of(R"(module {
+  func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
+    %0 = stablehlo.add %a, %a : tensor<2xf33>
+    %1 = stablehlo.add %0, %a : tensor<2xf32>
+    %2 = stablehlo.transpose %1, dims = [1] : (tensor<2xf32>) -> tensor<2xf32>
+    %3 = stablehlo.nothing %2 {
+    } : tensor<2xf32>
+    return %3 : tensor<2xf32>
+  }
+  func.func @g(%a: tensor<2xf32>) -> tensor<2xf3> {
+    return %a : tensor<2xf3>
+  }
+  func.func @h(%a: tensor<2xf32>) -> tensor<2xf32> {
+    %0 = call @g(%a) : (tensor<2xf32>) -> tensor<7xf32>
+    return %none : tensor<2xf32>
+  }
+}
+)"),
+            "f.mlir:3:42: error: StableHLO text: element type: expected an element type of "
+            "StableHLO; found 'f33'. Use i1, i8, ui8, f32, bf16, complex<f32>, ….\n"
+            "f.mlir:5:10: error: stablehlo.transpose: permutation must lie in [0, 1); permutation "
+            "= [1] has 1. Name existing dimensions, counted from 0. [transpose_c2]\n"
+            "f.mlir:6:10: error: StableHLO text: stablehlo.nothing: ops are those of StableHLO and "
+            "CHLO that the op table knows; this one is not in it. Legalise the program to such "
+            "ops.\n"
+            "f.mlir:10:47: error: StableHLO text: element type: expected an element type of "
+            "StableHLO; found 'f3'. Use i1, i8, ui8, f32, bf16, complex<f32>, ….\n"
+            "f.mlir:15:12: error: operand: values are defined before their use; %none is not. "
+            "Define it above.");
+}
+
+TEST(StablehloTextTest, LinesCountFromTheFirstLineThatIsGiven) {
+  try {
+    parse_stablehlo("\nfunc.func @f(%a: tensor<f32>) {\n  return %b : tensor<f32>\n}", "f.mlir",
+                    {.first_line = 40});
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_THAT(e.message(), StartsWith("f.mlir:42:10: error: operand: "));
+  }
+}
+
+TEST(StablehloTextTest, OpsOfUnknownDialectsAreCarriedWhenAllowed) {
+  const char* text = R"(module {
+  func.func public @main(%arg0: tensor<2xf32>, %arg1: !test.thing<[3, "x"]>) -> index {
+    %0 = "test.op"(%arg0, %arg1) <{p = #test.attr<1>}> ({
+    ^bb0(%arg2: vector<4xf32>):
+      %1 = stablehlo.add %arg0, %arg0 : tensor<2xf32>
+      "test.yield"(%1) : (tensor<2xf32>) -> ()
+    }, {
+      stablehlo.return %arg1 : !test.thing<[3, "x"]>
+    }) {a.b = 1 : i32} : (tensor<2xf32>, !test.thing<[3, "x"]>) -> index
+    return %0 : index
+  }
+}
+)";
+  EXPECT_THAT(error_of(text), HasSubstr("f.mlir:2:55: error: StableHLO text: type: "));
+  Module m = parse_stablehlo(text, "f.mlir", {.allow_unregistered = true});
+  EXPECT_EQ(print_stablehlo(m), text);
+  EXPECT_TRUE(verify(main_of(m)).empty());
+  EXPECT_EQ(main_of(m).ops[0].attrs.str("op"), "test.op");
+  // Not in the pretty form, and not of a dialect whose ops we know.
+  for (const char* op : {"test.op %a : tensor<2x3xf32>", "\"stablehlo.nothing\"() : () -> ()"}) {
+    try {
+      parse_stablehlo(std::string("func.func @f(%a: tensor<2x3xf32>) {\n ") + op + "\n return\n}",
+                      "f.mlir", {.allow_unregistered = true});
+      FAIL() << op;
+    } catch (const UserError& e) {
+      EXPECT_THAT(e.message(), StartsWith("f.mlir:2:2: error: "));
+    }
+  }
+}
+
+TEST(StablehloTextTest, TheGenericFormReadsBack) {
+  for (const GraphPtr& g : testing::stablehlo_samples()) {
+    std::string text = print_stablehlo(module_of(g), {.generic = true});
+    Module back = parse_stablehlo(text, g->name);
+    EXPECT_TRUE(structurally_equal(*g, main_of(back))) << text << print(main_of(back)) << print(*g);
+    EXPECT_EQ(print_stablehlo(back, {.generic = true}), text);
+  }
+}
+
+TEST(StablehloTextTest, LocationsAreWrittenAsTheyWereGiven) {
+  const char* text = R"(module @m {
+  func.func public @main(%arg0: tensor<f32> loc("x")) -> tensor<f32> {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<f32> loc(callsite("f"("x.py":10:2 to :14) at "y.py":3:1))
+    %1 = "stablehlo.case"(%c) ({
+      stablehlo.return %0 : tensor<f32> loc(unknown)
+    }) : (tensor<i32>) -> tensor<f32>
+    return %1 : tensor<f32> loc(fused<"m">[unknown, "z.py":7:8])
+  } loc("f.py":1:1)
+} loc(unknown)
+)";
+  std::string with_constant = text;
+  with_constant.insert(with_constant.find("    %1 ="),
+                       "    %c = stablehlo.constant dense<0> : tensor<i32> loc(\"c\")\n");
+  Module m = parse_stablehlo(with_constant);
+  EXPECT_EQ(print_stablehlo(m, {.locations = true}), with_constant);
+  EXPECT_EQ(print_stablehlo(m).find("loc("), std::string::npos);
+}
+
+TEST(StablehloTextTest, DeclarationsAndNestedModulesAreKept) {
+  const char* text = R"(module {
+  func.func private @g(tensor<f32> {a.b = 1 : i32}) -> (tensor<i32>, tensor<f32>) attributes {c.d}
+  func.func public @main(%arg0: tensor<f32>) -> tensor<i32> {
+    %0:2 = call @g(%arg0) : (tensor<f32>) -> (tensor<i32>, tensor<f32>)
+    return %0#0 : tensor<i32>
+  }
+  module @inner attributes {a = 1 : i64} {
+    func.func private @g() {
+      return
+    }
+  }
+}
+)";
+  EXPECT_EQ(print_stablehlo(parse_stablehlo(text)), text);
+  Module m = parse_stablehlo(print_stablehlo(parse_stablehlo(text), {.generic = true}));
+  EXPECT_EQ(print_stablehlo(m), text);
+}
+
+TEST(StablehloTextTest, DenseTextIsDecimal) {
+  HostArray a = HostArray::from(std::vector<float>(200, 0.5f), {200});
+  EXPECT_EQ(print_dense(a, Type::tensor(DType::kF32, {200})),
+            "dense<5.000000e-01> : tensor<200xf32>");
+  a.as<float>()[3] = 2;
+  std::string text = print_dense(a, Type::tensor(DType::kF32, {200}));
+  EXPECT_EQ(text.find('"'), std::string::npos);
+  EXPECT_THAT(text, StartsWith("dense<[5.000000e-01, 5.0"));
 }
 
 TEST(StablehloTextTest, ErrorsOfMeaningBeforeAnErrorOfFormAreReportedToo) {
