@@ -20,6 +20,36 @@ namespace internal {
 struct ArrayNode;
 }
 
+class Array;
+class IndexedArray;
+
+// One entry of an index expression, x(entry, …): an integer, a slice, a new axis, an ellipsis, or
+// an array of integers or bools. indexing.h has the tokens (idx::all, …) and the rules.
+class Index {
+ public:
+  enum class Kind : std::uint8_t { kAbsent, kInteger, kSlice, kNewAxis, kEllipsis, kArray };
+
+  Index() = default;
+  template <class T>
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      Index(T i, SourceLoc w = SourceLoc::current())
+      : kind(Kind::kInteger), start(static_cast<std::int64_t>(i)), where(w) {}
+  template <class T>
+  requires std::is_same_v<T, bool> Index(T mask, SourceLoc w = SourceLoc::current())
+      : Index(scalar_mask(mask, w)) {}
+  Index(const Array& a, SourceLoc w = SourceLoc::current());
+  explicit Index(Kind k) : kind(k) {}
+
+  Kind kind = Kind::kAbsent;
+  bool has_start = false, has_stop = false;    // of a slice
+  std::int64_t start = 0, stop = 0, step = 1;  // `start` is the integer, too
+  std::shared_ptr<const internal::ArrayNode> array;
+  SourceLoc where;
+
+ private:
+  static Index scalar_mask(bool mask, SourceLoc w);
+};
+
 // A multidimensional array: a concrete buffer on a device, a value of a program being traced, or a
 // shape without contents (inside eval_shape). A copy shares the contents; contents never change.
 // Thread safety: as a shared_ptr; concrete arrays may be used from any thread, traced ones only
@@ -80,6 +110,14 @@ class Array {
   Array transpose(Dims permutation, SourceLoc where = SourceLoc::current()) const;
   // x[i] along the first axis.
   Array operator[](std::int64_t i) const;
+  // x(i, idx::all, idx::slice(a, b), mask, …): NumPy's basic and advanced indexing; see indexing.h.
+  Array operator()(const Index& a, const Index& b = {}, const Index& c = {}, const Index& d = {},
+                   const Index& e = {}, const Index& f = {}, const Index& g = {},
+                   const Index& h = {}) const;
+  // The part of the array that an index names, for x.at(i).set(v) and its kin; see indexing.h.
+  IndexedArray at(const Index& a, const Index& b = {}, const Index& c = {}, const Index& d = {},
+                  const Index& e = {}, const Index& f = {}, const Index& g = {},
+                  const Index& h = {}) const;
 
   const std::shared_ptr<const internal::ArrayNode>& node() const { return node_; }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "xylem/core/array.h"
+#include "xylem/core/indexing.h"
 
 // The functions of jax.numpy that live in xylem:: itself: names, defaults, promotion and edge
 // behaviour are JAX's. Arguments promote by promotion.h and broadcast as NumPy's do; axes may be
@@ -182,9 +183,12 @@ Array einsum(std::string_view subscripts, std::initializer_list<Array> operands,
 
 // --- indexing, sorting ---------------------------------------------------------------------------
 // Rows of x along axis by an integer array; out of range gives NaN (integers: the least), as
-// jnp.take's default. Negative indices count from the end.
-Array take(const ArrayArg& x, const ArrayArg& indices, std::optional<int> axis = std::nullopt);
-Array take_along_axis(const ArrayArg& x, const ArrayArg& indices, int axis);
+// jnp.take's default. Negative indices count from the end (but for kClip: there they are 0).
+Array take(const ArrayArg& x, const ArrayArg& indices, std::optional<int> axis = std::nullopt,
+           IndexMode mode = IndexMode::kDefault, std::optional<double> fill = std::nullopt);
+Array take_along_axis(const ArrayArg& x, const ArrayArg& indices, int axis,
+                      IndexMode mode = IndexMode::kDefault,
+                      std::optional<double> fill = std::nullopt);
 Array sort(const ArrayArg& x, int axis = -1, bool descending = false);
 Array argsort(const ArrayArg& x, int axis = -1, bool descending = false);
 Array searchsorted(const ArrayArg& sorted, const ArrayArg& values, bool right = false);

@@ -6,6 +6,7 @@
 #include "xylem/base/env.h"
 #include "xylem/base/error.h"
 #include "xylem/core/internal/flat.h"
+#include "xylem/core/numerics.h"
 #include "xylem/ir/text.h"
 
 namespace xylem::internal {
@@ -14,6 +15,7 @@ struct JitEntry {
   Structure structure;
   std::vector<AbstractValue> types;  // of defined arguments
   std::vector<bool> donated;         // per argument
+  Numerics numerics = Numerics::safe;
   FlatTrace traced;
   std::once_flag compiled;
   runtime::ExecutablePtr executable;  // set once; not needed where the entry is only inlined
@@ -52,7 +54,8 @@ bool matches(const JitEntry& e, const Structure& s, std::span<const Array> args,
     const AbstractValue& t = e.types[next++];
     if (t.weak != a.node()->weak || !(t.type == a.node()->type)) return false;
   }
-  return next == e.types.size() && e.donated == donated && e.structure == s;
+  return next == e.types.size() && e.donated == donated && e.numerics == numerics() &&
+         e.structure == s;
 }
 
 std::shared_ptr<JitEntry> find(JitCache& cache, std::uint64_t hash, const Structure& s,
@@ -89,7 +92,9 @@ void explain_miss(JitCache& cache, const Structure& s, std::span<const Array> ar
     }
   }
   log_line("compile", fmt::format("{}: tracing again; {}", cache.name,
-                                  why.empty() ? "donation differs" : why));
+                                  why.empty() ? e.numerics != numerics() ? "numerics differ"
+                                                                         : "donation differs"
+                                              : why));
 }
 
 std::shared_ptr<JitEntry> make_entry(JitCache& cache, const Structure& s,
@@ -100,6 +105,7 @@ std::shared_ptr<JitEntry> make_entry(JitCache& cache, const Structure& s,
   for (const Array& a : args)
     if (a.defined()) e->types.push_back(abstract(a));
   e->donated = donated;
+  e->numerics = numerics();
   std::vector<AbstractValue> types;
   for (const Array& a : args) types.push_back(a.defined() ? abstract(a) : AbstractValue{});
   e->traced = trace_flat(TraceKind::kJit, cache.name, args, types, traced);

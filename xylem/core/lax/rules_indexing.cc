@@ -103,15 +103,17 @@ void dynamic_slice_batch(BatchCall& c) {
     g.start_index_map = range(1, rank + 1);
     slice_sizes.insert(0, 1);
   }
-  c.results = {lax::gather(x, index_matrix(c, 1), g, slice_sizes).v};
+  Dims last;  // dynamic_slice moves a window inside, its gradient with it
+  for (int d = 0; d < rank; ++d) last.push_back(x.dims()[g.start_index_map[d]] - sizes[d]);
+  Expr index = lax::clamp_indices(index_matrix(c, 1), last, 1);
+  c.results = {lax::gather(x, index, g, slice_sizes).v};
   c.result_dims = {0};
 }
 
 void dynamic_update_slice_jvp(JvpCall& c) {
   c.primal_out = {c.b.clone(c.op, c.primals)[0]};
   std::vector<ValueId> t(c.primals.begin(), c.primals.end());
-  for (std::size_t i = 0; i < 2; ++i)
-    t[i] = or_zeros(c.b, c.tangents[i], c.b.type(c.primals[i])).v;
+  for (std::size_t i = 0; i < 2; ++i) t[i] = or_zeros(c.b, c.tangents[i], c.b.type(c.primals[i])).v;
   c.tangent_out = {c.b.clone(c.op, t)[0]};
 }
 
@@ -125,8 +127,8 @@ void dynamic_update_slice_transpose(TransposeCall& c) {
   if (c.linear[1]) {
     std::vector<ValueId> operands = {c.cotangents[0]};
     operands.insert(operands.end(), index.begin(), index.end());
-    c.operand_ct[1] = c.b.one(ops::kDynamicSlice, operands,
-                              Attrs{{"slice_sizes", Attr(c.types[1].dims())}});
+    c.operand_ct[1] =
+        c.b.one(ops::kDynamicSlice, operands, Attrs{{"slice_sizes", Attr(c.types[1].dims())}});
   }
 }
 
@@ -165,16 +167,14 @@ void gather_jvp(JvpCall& c) {
   c.tangent_out = {c.b.clone(c.op, std::span<const ValueId>(t, 2))[0]};
 }
 
-// The gather clamps its starts, the scatter drops windows outside: clamp first.
+// The gather clamps its starts, the scatter drops windows outside. As in JAX, an index out of range
+// thus has no gradient; who wants that of the element read instead clamps the indices first.
 void gather_transpose(TransposeCall& c) {
   lax::GatherDims g(c.op.attrs);
-  const Dims& sizes = c.op.attrs.dims("slice_sizes");
-  Dims last;
-  for (std::int64_t d : g.start_index_map) last.push_back(c.types[0].dim(static_cast<int>(d)) - sizes[d]);
-  Expr index = lax::clamp_indices({&c.b, c.operands[1]}, last, static_cast<int>(g.index_vector_dim));
-  c.operand_ct[0] = lax::scatter(ir::zeros(c.b, c.types[0]), index, {&c.b, c.cotangents[0]},
-                                 lax::scatter_dims_of(g), &ops::kAdd, false)
-                        .v;
+  c.operand_ct[0] =
+      lax::scatter(ir::zeros(c.b, c.types[0]), {&c.b, c.operands[1]}, {&c.b, c.cotangents[0]},
+                   lax::scatter_dims_of(g), &ops::kAdd, false)
+          .v;
 }
 
 void gather_batch(BatchCall& c) {
@@ -208,23 +208,67 @@ void gather_batch(BatchCall& c) {
 
 // --- scatter --------------------------------------------------------------------------------
 
-enum class Kind { kSet, kAdd, kOther };
+enum class Kind { kSet, kAdd, kMultiply, kMinMax, kOther };
 
 Kind kind_of(const ir::Op& op) {
   if (op.results.size() != 1 || op.operands.size() != 3) return Kind::kOther;
   const ir::Graph& region = *op.regions[0];
   if (region.results[0] == region.params[1]) return Kind::kSet;
-  return ir::ops::single_op_reducer(region) == &ops::kAdd ? Kind::kAdd : Kind::kOther;
+  const OpDef* reducer = ir::ops::single_op_reducer(region);
+  if (reducer == &ops::kAdd) return Kind::kAdd;
+  if (reducer == &ops::kMultiply) return Kind::kMultiply;
+  return reducer == &ops::kMinimum || reducer == &ops::kMaximum ? Kind::kMinMax : Kind::kOther;
+}
+
+// out = x · Π updates: with indices that differ, each element has one factor at most.
+void scatter_multiply_jvp(JvpCall& c) {
+  lax::ScatterDims s(c.op.attrs);
+  Expr x{&c.b, c.primals[0]}, index{&c.b, c.primals[1]}, factor{&c.b, c.primals[2]};
+  Expr sum = ir::zeros(c.b, x.type());
+  if (c.tangents[0] != kNoValue)
+    sum = lax::scatter({&c.b, c.tangents[0]}, index, factor, s, &ops::kMultiply, true);
+  if (c.tangents[2] != kNoValue) {
+    Dims sizes = lax::window_sizes(s, x.type(), factor.type());
+    Expr old = lax::gather(x, index, lax::gather_dims_of(s), sizes);
+    sum = lax::scatter(sum, index, Expr{&c.b, c.tangents[2]} * old, s, &ops::kAdd, true);
+  }
+  c.tangent_out = {sum.v};
+}
+
+// The tangent is shared equally by the values that equal the result, operand included.
+void scatter_extremum_jvp(JvpCall& c) {
+  lax::ScatterDims s(c.op.attrs);
+  Expr x{&c.b, c.primals[0]}, index{&c.b, c.primals[1]}, update{&c.b, c.primals[2]};
+  Expr out{&c.b, c.primal_out[0]};
+  Dims sizes = lax::window_sizes(s, x.type(), update.type());
+  Expr there = lax::gather(out, index, lax::gather_dims_of(s), sizes);
+  Expr keeps = ir::convert(ir::compare(x, out, "EQ"), x.dtype());
+  Expr wins = ir::convert(ir::compare(update, there, "EQ"), x.dtype());
+  Expr count = lax::scatter(keeps, index, wins, s, &ops::kAdd, false);
+  Expr tx = or_zeros(c.b, c.tangents[0], x.type()),
+       tu = or_zeros(c.b, c.tangents[2], update.type());
+  Expr sum = lax::scatter(tx * keeps, index, tu * wins, s, &ops::kAdd, false);
+  c.tangent_out = {(sum / count).v};
 }
 
 // Updates are applied in a fixed order, so the tangents of `set` have the same winners.
 void scatter_jvp(JvpCall& c) {
-  if (kind_of(c.op) == Kind::kOther)
+  Kind kind = kind_of(c.op);
+  if (kind == Kind::kMultiply && !c.op.attrs.flag("unique_indices"))
+    throw_user_error({"differentiate a scatter that multiplies",
+                      "the indices must be known to differ", "they may repeat",
+                      "Pass {.unique_indices = true} if they do differ, or multiply by an array "
+                      "of factors"},
+                     c.op.loc.source);
+  if (kind == Kind::kOther)
     throw_user_error({"differentiate stablehlo.scatter",
-                      "only set and add of one operand have a derivative rule",
-                      "the scatter has another body", "Use .add or .set, or a custom_jvp"},
+                      "only set, add, min, max and multiply of one operand have a derivative rule",
+                      "the scatter has another body",
+                      "Use one of these, at().apply with unique_indices, or a custom_jvp"},
                      c.op.loc.source);
   c.primal_out = {c.b.clone(c.op, c.primals)[0]};
+  if (kind == Kind::kMultiply) return scatter_multiply_jvp(c);
+  if (kind == Kind::kMinMax) return scatter_extremum_jvp(c);
   ValueId t[3] = {or_zeros(c.b, c.tangents[0], c.b.type(c.primals[0])).v, c.primals[1],
                   or_zeros(c.b, c.tangents[2], c.b.type(c.primals[2])).v};
   c.tangent_out = {c.b.clone(c.op, std::span<const ValueId>(t, 3))[0]};
@@ -240,6 +284,10 @@ void scatter_transpose(TransposeCall& c) {
     Expr ok = lax::windows_inside(index, s, c.types[0], sizes, update);
     return ir::select(ok, values, otherwise);
   };
+  if (kind_of(c.op) == Kind::kMultiply) {  // linear in the operand alone
+    c.operand_ct[0] = lax::scatter(ct, index, {&c.b, c.operands[2]}, s, &ops::kMultiply, true).v;
+    return;
+  }
   bool set = kind_of(c.op) == Kind::kSet;
   if (c.linear[0]) {
     c.operand_ct[0] = !set ? ct.v

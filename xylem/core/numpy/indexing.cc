@@ -1,9 +1,10 @@
-#include <limits>
+#include <fmt/format.h>
 
 #include "xylem/base/error.h"
 #include "xylem/core/internal/flat.h"
 #include "xylem/core/lax/indexing.h"
 #include "xylem/core/numpy.h"
+#include "xylem/core/numpy/gather.h"
 #include "xylem/core/numpy/ops.h"
 #include "xylem/ir/ops/all.h"
 
@@ -20,37 +21,6 @@ ArrayArg at(const Array& a, SourceLoc where) { return {a, where}; }
 
 int axis_of(int axis, int rank, const char* what, SourceLoc where) {
   return static_cast<int>(AxisArg(axis).resolve(rank, what, where)[0]);
-}
-
-// Negative indices count from the end.
-Array wrap_negative(const Array& indices, std::int64_t n, SourceLoc where) {
-  if (is_unsigned_int(indices.dtype())) return indices;
-  Array shifted = add(at(indices, where), static_cast<int>(n));
-  return xylem::where(at(less(at(indices, where), 0), where), shifted, indices);
-}
-
-// What jnp.take puts where the index is out of range.
-Array fill_value(DType t) {
-  if (is_float(t) || is_complex(t))
-    return internal::constant(t, {}, std::numeric_limits<double>::quiet_NaN());
-  if (is_bool(t)) return internal::constant(t, {}, 1);
-  if (is_signed_int(t)) return internal::constant(t, {}, -std::numeric_limits<double>::infinity());
-  return internal::constant(t, {}, std::numeric_limits<double>::infinity());
-}
-
-Array in_range(const Array& indices, std::int64_t n, SourceLoc where) {
-  return logical_and(at(greater_equal(at(indices, where), 0), where),
-                     less(at(indices, where), static_cast<int>(n)));
-}
-
-Array gather(const Array& x, const Array& indices, const lax::GatherDims& dims, const Dims& sizes,
-             SourceLoc where) {
-  Attrs a;
-  dims.write(a);
-  a.set("slice_sizes", Attr(sizes));
-  a.set("indices_are_sorted", Attr(false));
-  Array operands[2] = {x, indices};
-  return internal::apply_one(ops::kGather, operands, std::move(a), where, x.weak_type());
 }
 
 // "lhs before rhs" with NaN last and -0 equal to +0 (descending: NaN first).
@@ -78,35 +48,73 @@ ir::GraphPtr comparator(std::span<const DType> dtypes, bool descending) {
 
 }  // namespace
 
-Array take(const ArrayArg& x, const ArrayArg& indices, std::optional<int> axis) {
+namespace {
+
+void check_indices(const char* what, const Array& indices, SourceLoc where) {
+  if (!is_integer(indices.dtype()))
+    throw UserError(ErrorParts{what, "the indices must be integers", indices.type_string(),
+                               "Convert them with astype"},
+                    internal::CallSite::outermost(where));
+}
+
+// Indices in the range that the mode gives them.
+Array placed(const Array& indices, std::int64_t n, IndexMode mode, SourceLoc where) {
+  if (mode == IndexMode::kWrap) {
+    Array i = internal::normalize_indices(indices.astype(DType::kI64, where), 0, where);
+    return mod(at(i, where), internal::constant(i.dtype(), {}, static_cast<double>(n)));
+  }
+  if (mode != IndexMode::kClip) return internal::normalize_indices(indices, n, where);
+  Array i = internal::normalize_indices(indices, 0, where);  // negative ones clip to 0
+  return clip(at(i, where), internal::constant(i.dtype(), {}, 0),
+              internal::constant(i.dtype(), {}, static_cast<double>(n - 1)));
+}
+
+}  // namespace
+
+Array take(const ArrayArg& x, const ArrayArg& indices, std::optional<int> axis, IndexMode mode,
+           std::optional<double> fill) {
   SourceLoc w = x.where;
   Array a = axis ? x.array : ravel(x);
   int ax = axis_of(axis.value_or(0), a.ndim(), "take", w);
-  if (!is_integer(indices.array.dtype()))
-    throw UserError(ErrorParts{"take", "the indices must be integers", indices.array.type_string(),
-                               "Convert them with astype"},
-                    internal::CallSite::outermost(w));
+  check_indices("take", indices.array, w);
   std::int64_t n = a.shape()[ax];
-  Array i = wrap_negative(indices.array, n, w);
+  if (n == 0 && indices.array.size() > 0)
+    throw UserError(ErrorParts{"take", "an axis with elements is needed",
+                               fmt::format("axis {} of {}", ax, a.type_string()),
+                               "Take no elements, or from another axis"},
+                    internal::CallSite::outermost(w));
+  Array i = placed(indices.array, n, mode, w);
   int r = i.ndim();
   lax::GatherDims g;
   Dims sizes = a.shape();
-  sizes[ax] = 1;
+  sizes[ax] = n == 0 ? 0 : 1;
   for (int d = 0; d < a.ndim(); ++d)
     if (d != ax) g.offset_dims.push_back(d < ax ? d : d - 1 + r);
+  if (n == 0) {
+    Dims shape;
+    for (int d = 0; d < ax; ++d) shape.push_back(a.shape()[d]);
+    for (std::int64_t d : i.shape()) shape.push_back(d);
+    for (int d = ax + 1; d < a.ndim(); ++d) shape.push_back(a.shape()[d]);
+    return zeros(shape, a.dtype());
+  }
   g.collapsed_slice_dims = {ax};
   g.start_index_map = {ax};
   g.index_vector_dim = r;
-  Array got = gather(a, i, g, sizes, w);
+  Array got = internal::gather(a, i, g, sizes, false, w);
+  if (mode != IndexMode::kDefault && mode != IndexMode::kFill && mode != IndexMode::kDrop)
+    return got;
   Dims where_dims;
   for (int d = 0; d < r; ++d) where_dims.push_back(ax + d);
-  Array ok = internal::broadcast_in_dim(in_range(i, n, w), got.shape(), where_dims, w);
-  return where(at(ok, w), got, fill_value(a.dtype()));
+  Array ok =
+      internal::broadcast_in_dim(internal::indices_in_range(i, n, w), got.shape(), where_dims, w);
+  return where(at(ok, w), got, internal::fill_value(a.dtype(), fill));
 }
 
-Array take_along_axis(const ArrayArg& x, const ArrayArg& indices, int axis) {
+Array take_along_axis(const ArrayArg& x, const ArrayArg& indices, int axis, IndexMode mode,
+                      std::optional<double> fill) {
   SourceLoc w = x.where;
   int ax = axis_of(axis, x.array.ndim(), "take_along_axis", w);
+  check_indices("take_along_axis", indices.array, w);
   std::int64_t n = x.array.shape()[ax];
   Dims shape = x.array.shape(), ishape = indices.array.shape();
   if (ishape.size() != shape.size())
@@ -121,7 +129,10 @@ Array take_along_axis(const ArrayArg& x, const ArrayArg& indices, int axis) {
   as[ax] = n;
   bs[ax] = ishape[ax];
   Array values = internal::broadcast(x.array, as, w);
-  Array i = internal::broadcast(wrap_negative(indices.array, n, w), bs, w);
+  // Unlike take, negative indices count from the end before they are clipped.
+  Array i =
+      mode == IndexMode::kClip ? internal::normalize_indices(indices.array, n, w) : indices.array;
+  i = internal::broadcast(placed(i, n, mode, w), bs, w);
   lax::GatherDims g;
   for (int d = 0; d < values.ndim(); ++d)
     if (d != ax) {
@@ -133,8 +144,11 @@ Array take_along_axis(const ArrayArg& x, const ArrayArg& indices, int axis) {
   g.index_vector_dim = values.ndim();
   Dims column = i.shape();
   column.push_back(1);
-  Array got = gather(values, i.reshape(column, w), g, Dims(shape.size(), 1), w);
-  return where(at(in_range(i, n, w), w), got, fill_value(x.array.dtype()));
+  Array got = internal::gather(values, i.reshape(column, w), g, Dims(shape.size(), 1), false, w);
+  if (mode != IndexMode::kDefault && mode != IndexMode::kFill && mode != IndexMode::kDrop)
+    return got;
+  return where(at(internal::indices_in_range(i, n, w), w), got,
+               internal::fill_value(x.array.dtype(), fill));
 }
 
 Array sort(const ArrayArg& x, int axis, bool descending) {
