@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "xylem/base/error.h"
@@ -168,6 +169,21 @@ void write_file_atomic(const std::string& path, std::string_view data) {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   static std::atomic<unsigned> counter{0};
+  struct stat s;
+  // A link stays; what it points to is replaced.
+  if (::lstat(path_.c_str(), &s) == 0 && S_ISLNK(s.st_mode)) {
+    const std::unique_ptr<char, void (*)(void*)> target(::realpath(path_.c_str(), nullptr),
+                                                        std::free);
+    if (target) path_ = target.get();
+  }
+  // A file renamed over /dev/null or a pipe would take its place: those are written as they are.
+  direct_ = ::stat(path_.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+  if (direct_) {
+    temporary_ = path_;
+    fd_ = open_retry(path_.c_str(), O_WRONLY);
+    if (fd_ < 0) throw_file_error("open", path_, errno);
+    return;
+  }
   // Left-overs of a killed process with the same id are in the way: take the next number.
   do {
     temporary_ = fmt::format("{}.tmp-{}-{}", path_, ::getpid(), counter.fetch_add(1));
@@ -182,7 +198,7 @@ void AtomicFile::discard() noexcept {
   if (fd_ < 0) return;
   ::close(fd_);
   fd_ = -1;
-  ::unlink(temporary_.c_str());
+  if (!direct_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::flush() {
@@ -205,6 +221,10 @@ void AtomicFile::commit() {
   XYLEM_CHECK(fd_ >= 0, "commit twice");
   try {
     flush();
+    if (direct_) {
+      ::close(std::exchange(fd_, -1));
+      return;
+    }
     sync_fd(fd_, temporary_);
     const int fd = std::exchange(fd_, -1);
     // Network file systems report a full disk here.

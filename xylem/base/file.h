@@ -27,7 +27,8 @@ void write_file_atomic(const std::string& path, std::string_view data);
 
 // A file that appears under its name only when it is complete: written under a temporary name
 // beside it, flushed to disk (fsync), renamed, the directory flushed. Without `commit` nothing
-// remains. One writer at a time; readers see the old file or the new one.
+// remains. One writer at a time; readers see the old file or the new one. A symbolic link stays and
+// its target is replaced; devices and pipes (/dev/null, /dev/stdout) are written in place.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -51,6 +52,7 @@ class AtomicFile {
   std::string temporary_;
   std::string buffer_;
   int fd_ = -1;
+  bool direct_ = false;  // a device or pipe: no temporary name
   std::uint64_t size_ = 0;
 };
 

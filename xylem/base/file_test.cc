@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include "xylem/base/bytes.h"
 #include "xylem/base/error.h"
@@ -44,6 +46,32 @@ TEST_F(FileTest, WholeFilesRoundTrip) {
   }
   EXPECT_EQ(list_directory(dir_).size(), 2u);
   EXPECT_FALSE(read_file("/proc/self/status").empty());
+}
+
+// As root a rename over /dev/null would replace the device by a file.
+TEST_F(FileTest, AtomicFilesSpareDevicesPipesAndLinks) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] { received = read_file(at("pipe")); });
+  write_file_atomic(at("pipe"), "through the pipe");
+  reader.join();
+  EXPECT_EQ(received, "through the pipe");
+
+  write_file(at("target"), "old");
+  ASSERT_EQ(::symlink("target", at("link").c_str()), 0);
+  write_file_atomic(at("link"), "new");
+  struct stat status;
+  ASSERT_EQ(::lstat(at("link").c_str(), &status), 0);
+  EXPECT_TRUE(S_ISLNK(status.st_mode));
+  EXPECT_EQ(read_file(at("target")), "new");
+
+  // A link to the device, so that a failure of this test does no harm.
+  ASSERT_EQ(::symlink("/dev/full", at("full").c_str()), 0);
+  EXPECT_NE(error_of([&] { write_file_atomic(at("full"), "x"); }).find("No space"),
+            std::string::npos);
+  ASSERT_EQ(::lstat("/dev/full", &status), 0);
+  EXPECT_TRUE(S_ISCHR(status.st_mode));
+  EXPECT_EQ(list_directory(dir_).size(), 4u);
 }
 
 TEST_F(FileTest, ErrorsNameThePathTheReasonAndTheRemedy) {
