@@ -29,10 +29,27 @@ void check_types(const ir::Graph& graph) {
   for (ir::ValueId v : graph.results) check(v);
 }
 
+// What a process can address. Sizes and offsets of programs below it do not overflow.
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 47;
+
+void check_sizes(const ir::Graph& graph, const std::string& name) {
+  for (const ir::Value& v : graph.values) {
+    if (!v.type.is_tensor() || !v.type.is_static()) continue;
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(v.type.size(), std::int64_t{dtype_bytes(v.type.dtype())}, &bytes) ||
+        bytes > kMaxBytes)
+      throw UserError(ErrorParts{fmt::format("compile {}", name), "arrays of at most 2^47 bytes",
+                                 v.type.to_string(), "Use smaller dimensions"});
+  }
+  for (const ir::Op& op : graph.ops)
+    for (const ir::GraphPtr& region : op.regions) check_sizes(*region, name);
+}
+
 }  // namespace
 
 std::shared_ptr<const ProgramImpl> compile_program(ir::GraphPtr graph, const Options& options) {
   check_types(*graph);
+  check_sizes(*graph, graph->name);
   const auto start = std::chrono::steady_clock::now();
   auto program = std::make_shared<ProgramImpl>();
   program->params = graph->param_types();

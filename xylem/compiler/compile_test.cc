@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "xylem/base/error.h"
 #include "xylem/compiler/testing/compare.h"
 #include "xylem/ir/builder.h"
 #include "xylem/ir/ops/all.h"
@@ -54,6 +55,19 @@ TEST(Compile, ElementwiseOddSizes) {
     const ValueId x = b.param(f32(d)), y = b.param(f32(d));
     const ValueId z = b.one(o::kMultiply, {b.one(o::kAdd, {x, y}), x});
     check(b.finish({z, b.one(o::kSubtract, {z, y})}), kExact);
+  }
+}
+
+TEST(Compile, RefusesArraysThatNoProcessCanAddress) {
+  for (const std::int64_t n : {std::int64_t{1} << 46, std::int64_t{1} << 62}) {
+    Builder b("f");
+    const GraphPtr g = b.finish({broadcast(b, b.splat(DType::kF32, {}, 1), {n}, {})});
+    try {
+      compile(g);
+      FAIL() << n;
+    } catch (const UserError& e) {
+      EXPECT_NE(e.message().find("at most 2^47 bytes"), std::string::npos) << e.message();
+    }
   }
 }
 
