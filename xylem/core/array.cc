@@ -54,12 +54,22 @@ HostArray Array::to_host(SourceLoc where) const {
   return internal::buffer_of(*this, where)->to_host();
 }
 
-double Array::item_double(SourceLoc where) const {
-  if (size() != 1)
+namespace {
+
+HostArray single_element(const Array& a, SourceLoc where) {
+  if (a.size() != 1)
     throw_user_error({"Array::item", "the array must have exactly one element",
-                      fmt::format("it is {}", type_string()), "Index or reduce it first"},
+                      fmt::format("it is {}", a.type_string()), "Index or reduce it first"},
                      where);
-  return to_host(where).at(0);
+  return a.to_host(where);
+}
+
+}  // namespace
+
+double Array::item_double(SourceLoc where) const { return single_element(*this, where).at(0); }
+
+std::int64_t Array::item_int64(SourceLoc where) const {
+  return single_element(*this, where).astype(DType::kI64).span<std::int64_t>()[0];
 }
 
 const Array& Array::block_until_ready() const {

@@ -91,7 +91,11 @@ class Array {
   // The single element, converted to T. UserError if size() != 1.
   template <class T>
   requires std::is_arithmetic_v<T> T item(SourceLoc where = SourceLoc::current())
-  const { return static_cast<T>(item_double(where)); }
+  const {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      if (is_integer(dtype())) return static_cast<T>(item_int64(where));
+    return static_cast<T>(item_double(where));
+  }
   explicit operator bool() const { return item_double(SourceLoc::current()) != 0; }
   template <class T>
   std::vector<T> to_vector(SourceLoc where = SourceLoc::current()) const {
@@ -123,6 +127,8 @@ class Array {
 
  private:
   double item_double(SourceLoc where) const;
+  // Of an integer array; u64 as the same bits.
+  std::int64_t item_int64(SourceLoc where) const;
   std::shared_ptr<const internal::ArrayNode> node_;
 };
 

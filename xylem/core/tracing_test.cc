@@ -47,6 +47,56 @@ TEST(Tracing, ALeakedValueIsAnError) {
                {"leaked tracer"});
 }
 
+TEST(Jit, KeepsAsManyProgramsAsItIsTold) {
+  int traced = 0;
+  auto f = jit(
+      [&](const Array& x) {
+        ++traced;
+        return sum(x * 2);
+      },
+      {.name = "bounded", .max_programs = 3});
+  const auto call = [&](std::int64_t n) {
+    EXPECT_EQ(f(ones({n})).item<float>(), 2 * static_cast<float>(n));
+  };
+  for (std::int64_t n : {1, 2, 3}) call(n);
+  EXPECT_EQ(f.cache_size(), 3u);
+  call(1);  // 2 is the one called longest ago
+  call(4);
+  EXPECT_EQ(f.cache_size(), 3u);
+  EXPECT_EQ(traced, 4);
+  for (std::int64_t n : {1, 3, 4}) call(n);
+  EXPECT_EQ(traced, 4);
+  call(2);
+  EXPECT_EQ(traced, 5);
+  for (std::int64_t n = 1; n < 40; ++n) call(n);
+  EXPECT_EQ(f.cache_size(), 3u);
+}
+
+TEST(Jit, ProgramsThatArePushedOutMayStillRun) {
+  auto f = jit([](const Array& x) { return sum(x * 2); }, {.max_programs = 1});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 12; ++i) {
+        const std::int64_t n = 1 + (t + i) % 3;
+        if (f(ones({n})).item<float>() != 2 * static_cast<float>(n)) ++wrong;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(f.cache_size(), 1u);
+}
+
+TEST(Array, ItemsOfWideIntegersAreExact) {
+  EXPECT_EQ(Array(std::vector<std::int64_t>{9007199254740993}).item<std::int64_t>(),
+            9007199254740993);
+  EXPECT_EQ(Array(std::vector<std::uint64_t>{~std::uint64_t{0}}).item<std::uint64_t>(),
+            ~std::uint64_t{0});
+  EXPECT_EQ(Array(std::vector<std::int64_t>{INT64_MIN}).item<std::int64_t>(), INT64_MIN);
+  EXPECT_EQ(Array(std::vector<std::int8_t>{-3}).item<int>(), -3);
+}
+
 TEST(Tracing, ValuesOfAnotherThreadAreLeaks) {
   std::string what;
   jit([&](const Array& x) {

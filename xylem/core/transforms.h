@@ -82,6 +82,8 @@ inline constexpr bool kIsPair<std::tuple<A, B>> = true;
 
 struct JitOptions {
   std::string name = "jit";
+  // Programs that are kept, at least one; a new one pushes out the one that was called longest ago.
+  std::size_t max_programs = 1024;
 };
 
 // A compiled function with a cache of its own. Arguments that are moved in are donated: their
@@ -90,7 +92,7 @@ template <class F>
 class Jitted {
  public:
   Jitted(F f, const JitOptions& options)
-      : f_(std::move(f)), cache_(internal::make_jit_cache(options.name)) {}
+      : f_(std::move(f)), cache_(internal::make_jit_cache(options.name, options.max_programs)) {}
 
   template <class... Args>
   auto operator()(Args&&... args) const {
@@ -116,7 +118,7 @@ class Jitted {
     return tree::unflatten<Array>(R(*skeleton_of_result), std::move(call.results));
   }
 
-  // Number of compiled programs.
+  // Number of compiled programs that are kept.
   std::size_t cache_size() const { return internal::num_entries(*cache_); }
   void clear_cache() const { internal::clear(*cache_); }
   // Native text of the program for these arguments, before optimisation.

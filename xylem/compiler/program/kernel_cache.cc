@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -57,9 +58,18 @@ void run_interpreted(const CompiledKernel& k, void* const* buffers) {
   ir::run_kernel(*k.interpreted, arrays);
 }
 
+// Kernels that some program holds, by canonical bytes. What nobody holds any more is forgotten when
+// the map has doubled, so it never has more than twice the living entries (and a few).
 struct Cache {
   std::mutex mutex;
-  std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> kernels;
+  std::unordered_map<std::string, std::weak_ptr<const CompiledKernel>> kernels;
+  std::size_t sweep_at = 64;
+
+  void sweep() {
+    if (kernels.size() < sweep_at) return;
+    std::erase_if(kernels, [](const auto& entry) { return entry.second.expired(); });
+    sweep_at = std::max<std::size_t>(64, 2 * kernels.size());
+  }
 };
 
 Cache& cache() {
@@ -152,7 +162,7 @@ std::vector<std::shared_ptr<const CompiledKernel>> get_kernels(
     std::lock_guard lock(cache().mutex);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       auto it = cache().kernels.find(key(requests[i]));
-      if (it != cache().kernels.end()) out[i] = it->second;
+      if (it != cache().kernels.end()) out[i] = it->second.lock();
     }
   }
   std::unordered_map<std::string_view, std::shared_ptr<CompiledKernel>> wanted;
@@ -193,8 +203,11 @@ std::vector<std::shared_ptr<const CompiledKernel>> get_kernels(
                                    "XYLEM_PLATFORM=interpreter."});
   }
   std::lock_guard lock(cache().mutex);
-  for (std::size_t i = 0; i < missing.size(); ++i)
-    cache().kernels.try_emplace(key(*missing[i]), made[i]);
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    std::weak_ptr<const CompiledKernel>& known = cache().kernels[key(*missing[i])];
+    if (known.expired()) known = made[i];
+  }
+  cache().sweep();
   return out;
 }
 

@@ -11,7 +11,7 @@
 
 namespace xylem::compiler {
 
-// A kernel as machine code. Kept by the process-wide cache and by the programs that use it.
+// A kernel as machine code. Kept by the programs that use it; the process-wide cache only knows it.
 struct CompiledKernel {
   std::shared_ptr<xylem_jit_module> module;
   xylem_kernel_fn entry = nullptr;

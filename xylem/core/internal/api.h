@@ -21,7 +21,9 @@ using FlatFunction = FunctionRef<std::vector<Array>(std::span<const Array>)>;
 class JitCache;
 struct JitEntry;
 
-std::shared_ptr<JitCache> make_jit_cache(std::string name);
+// Keeps at most `max_entries` programs (at least one); a new one pushes out the one that was called
+// longest ago.
+std::shared_ptr<JitCache> make_jit_cache(std::string name, std::size_t max_entries);
 
 // Looks the call up by structure, shapes, dtypes, weakness; traces and compiles it if it is new.
 // `made` is where `traced` leaves the typed result without its arrays; the entry keeps it.

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <shared_mutex>
 
@@ -20,18 +22,25 @@ struct JitEntry {
   std::once_flag compiled;
   runtime::ExecutablePtr executable;  // set once; not needed where the entry is only inlined
   std::shared_ptr<void> skeleton;
+  std::atomic<std::uint64_t> used{0};  // the cache's clock when it was last called
 };
 
 // Entries of one jit object. Looked up by many threads, filled under the lock: a key is traced
 // once.
 class JitCache {
  public:
-  explicit JitCache(std::string n) : name(std::move(n)) {}
+  JitCache(std::string n, std::size_t limit) : name(std::move(n)), max_entries(limit) {}
   std::string name;
+  std::size_t max_entries;
   std::shared_mutex mutex;
   std::recursive_mutex tracing;
   std::unordered_multimap<std::uint64_t, std::shared_ptr<JitEntry>> entries;
   std::shared_ptr<JitEntry> last;  // most programs call one entry again and again
+  std::atomic<std::uint64_t> clock{0};
+
+  void touch(JitEntry& e) {
+    e.used.store(clock.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
 };
 
 namespace {
@@ -61,10 +70,13 @@ bool matches(const JitEntry& e, const Structure& s, std::span<const Array> args,
 std::shared_ptr<JitEntry> find(JitCache& cache, std::uint64_t hash, const Structure& s,
                                std::span<const Array> args, const std::vector<bool>& donated) {
   std::shared_lock lock(cache.mutex);
-  if (cache.last && matches(*cache.last, s, args, donated)) return cache.last;
+  if (cache.last && matches(*cache.last, s, args, donated)) return cache.last;  // never pushed out
   auto [from, to] = cache.entries.equal_range(hash);
-  for (auto it = from; it != to; ++it)
-    if (matches(*it->second, s, args, donated)) return it->second;
+  for (auto it = from; it != to; ++it) {
+    if (!matches(*it->second, s, args, donated)) continue;
+    cache.touch(*it->second);
+    return it->second;
+  }
   return nullptr;
 }
 
@@ -114,9 +126,21 @@ std::shared_ptr<JitEntry> make_entry(JitCache& cache, const Structure& s,
 }
 
 void publish(JitCache& cache, std::uint64_t hash, const std::shared_ptr<JitEntry>& e) {
+  std::shared_ptr<JitEntry> out, before;  // destroyed after the lock: that may unload code
   std::unique_lock lock(cache.mutex);
+  if (cache.last) cache.touch(*cache.last);
+  cache.touch(*e);
   cache.entries.emplace(hash, e);
-  cache.last = e;
+  before = std::exchange(cache.last, e);
+  if (cache.entries.size() <= std::max<std::size_t>(cache.max_entries, 1)) return;
+  auto oldest = cache.entries.begin();
+  for (auto it = oldest; it != cache.entries.end(); ++it)
+    if (it->second->used < oldest->second->used) oldest = it;
+  if (log_enabled("compile"))
+    log_line("compile", fmt::format("{}: more than {} programs; the one called longest ago goes",
+                                    cache.name, cache.max_entries));
+  out = std::move(oldest->second);
+  cache.entries.erase(oldest);
 }
 
 std::vector<int> donated_params(const JitEntry& e) {
@@ -136,8 +160,8 @@ void compile(JitCache& cache, JitEntry& e) {
 
 }  // namespace
 
-std::shared_ptr<JitCache> make_jit_cache(std::string name) {
-  return std::make_shared<JitCache>(std::move(name));
+std::shared_ptr<JitCache> make_jit_cache(std::string name, std::size_t max_entries) {
+  return std::make_shared<JitCache>(std::move(name), max_entries);
 }
 
 const std::shared_ptr<void>& skeleton(const JitEntry& entry) { return entry.skeleton; }

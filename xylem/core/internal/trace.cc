@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-#include <shared_mutex>
-
+#include "xylem/base/bounded_cache.h"
 #include "xylem/base/error.h"
 #include "xylem/ir/text.h"
 
@@ -25,20 +23,16 @@ thread_local bool call_site_set = false;
       where);
 }
 
+constexpr std::size_t kMaxOneOpPrograms = 4096;
+
 // Executables of single ops by their canonical bytes.
 runtime::ExecutablePtr one_op_executable(const ir::GraphPtr& g) {
-  static std::shared_mutex mutex;
-  static auto* cache = new std::unordered_map<std::string, runtime::ExecutablePtr>;
+  static auto* cache = new BoundedCache<std::string, runtime::ExecutablePtr>(kMaxOneOpPrograms);
   std::string key = ir::encode(*g);
-  {
-    std::shared_lock lock(mutex);
-    auto it = cache->find(key);
-    if (it != cache->end()) return it->second;
-  }
+  if (auto found = cache->find(key)) return *found;
   runtime::ExecutablePtr e =
       runtime::default_client().compile(g, {.quick = true, .name = g->name, .donated = {}});
-  std::unique_lock lock(mutex);
-  return cache->emplace(std::move(key), std::move(e)).first->second;
+  return cache->insert(std::move(key), std::move(e));
 }
 
 std::vector<Array> run_op(const ir::OpDef& def, std::span<const Array> operands,
