@@ -26,6 +26,10 @@ std::size_t byte_size(DType dtype, const Dims& dims) {
   return static_cast<std::size_t>(bytes);
 }
 
+struct FreeBytes {
+  void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{kAlignment}); }
+};
+
 std::shared_ptr<std::byte> allocate(DType dtype, const Dims& dims) {
   const std::size_t bytes = byte_size(dtype, dims);
   void* p =
@@ -35,8 +39,7 @@ std::shared_ptr<std::byte> allocate(DType dtype, const Dims& dims) {
         ErrorParts{"HostArray", fmt::format("needs {} bytes of memory", bytes),
                    fmt::format("the system refused them for {}", shape_string(dtype, dims)),
                    "Use a smaller array or a machine with more memory"});
-  return {static_cast<std::byte*>(p),
-          [](std::byte* q) { ::operator delete (q, std::align_val_t{kAlignment}); }};
+  return {static_cast<std::byte*>(p), FreeBytes{}};
 }
 
 Dims row_major_byte_strides(DType dtype, const Dims& dims) {
@@ -97,6 +100,8 @@ HostArray::HostArray(DType dtype, Dims dims, std::shared_ptr<std::byte> bytes, D
   // Memory of an empty array may be null; the handle is defined all the same.
   bytes_ = bytes != nullptr || size_ > 0 ? std::move(bytes) : allocate(dtype_, dims_);
 }
+
+bool HostArray::owns_memory() const { return std::get_deleter<FreeBytes>(bytes_) != nullptr; }
 
 HostArray HostArray::zeros(DType dtype, Dims dims) {
   HostArray a(dtype, std::move(dims));

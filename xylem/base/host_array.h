@@ -50,8 +50,8 @@ class HostArray {
   DType dtype() const { return dtype_; }
   const Dims& dims() const { return dims_; }
   int rank() const { return dims_.ssize(); }
-  std::int64_t size() const { return size_; }                       // elements
-  std::size_t nbytes() const;                                       // elements * element bytes
+  std::int64_t size() const { return size_; }  // elements
+  std::size_t nbytes() const;                  // elements * element bytes
   const Dims& byte_strides() const { return strides_; }
   bool contiguous() const { return contiguous_; }
   std::string type_string() const { return shape_string(dtype_, dims_); }
@@ -60,6 +60,9 @@ class HostArray {
   const std::byte* data() const { return bytes_.get(); }
   std::byte* data() { return bytes_.get(); }
   const std::shared_ptr<std::byte>& owner() const { return bytes_; }
+  // Whether the bytes were allocated by this class, so that their last holder may write to them.
+  // Bytes given by the caller may be read-only (a mapped file) or somebody else's.
+  bool owns_memory() const;
 
   // Typed pointer of a contiguous array; throws UserError if T is not this dtype's type.
   template <class T>

@@ -159,5 +159,16 @@ TEST(ErrorTest, MessagesHaveFourPartsAndThePlace) {
   EXPECT_THROW(XYLEM_CHECK(1 + 1 == 3, "detail"), InternalError);
 }
 
+TEST(HostArray, OwnsWhatItAllocatedOnly) {
+  const HostArray own(DType::kF32, {4});
+  EXPECT_TRUE(own.owns_memory());
+  EXPECT_TRUE(own.reshape({2, 2}).owns_memory());
+  EXPECT_TRUE(HostArray::scalar(1.0f).owns_memory());
+  static std::byte bytes[16] = {};
+  EXPECT_FALSE(HostArray(DType::kF32, {4}, std::shared_ptr<std::byte>(bytes, [](std::byte*) {}))
+                   .owns_memory());
+  EXPECT_FALSE(HostArray().owns_memory());
+}
+
 }  // namespace
 }  // namespace xylem

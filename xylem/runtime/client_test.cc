@@ -1,6 +1,7 @@
 #include "xylem/runtime/client.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <thread>
 
@@ -78,6 +79,20 @@ TEST_P(ClientTest, DonationSparesBuffersThatOthersHold) {
   EXPECT_TRUE(y->to_host().bit_equal(ir::evaluate(*g, std::vector<HostArray>{x})[0]));
 }
 
+// Of another library, or a mapped file: the write of a donated argument would be a fatal signal.
+TEST_P(ClientTest, DonationNeverWritesToMemoryGivenByTheCaller) {
+  const std::int64_t n = 1024;
+  void* page = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  const ExecutablePtr e = client->compile(polynomial(n), {.donated = {0}});
+  std::vector<BufferPtr> args{client->from_host(
+      HostArray(DType::kF32, {n},
+                std::shared_ptr<std::byte>(static_cast<std::byte*>(page), [](std::byte*) {})))};
+  const HostArray y = e->execute(args, {.donated = {0}})[0]->to_host();
+  EXPECT_TRUE(y.bit_equal(HostArray::zeros(DType::kF32, {n})));
+  ::munmap(page, 4096);
+}
+
 TEST_P(ClientTest, ChecksArguments) {
   const ExecutablePtr e = client->compile(polynomial(8));
   EXPECT_THROW(e->execute({}), UserError);
@@ -105,6 +120,22 @@ TEST_P(ClientTest, ConcurrentCalls) {
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(bad, 0);
+}
+
+TEST(CpuClientTest, AnErrorBeforeTheRunLeavesDonatedArgumentsAsTheyWere) {
+  const std::unique_ptr<Client> client = make_cpu_client();
+  // A result that takes the argument's memory, and one for which there is none.
+  Builder b("huge");
+  const ValueId x = b.param(Type::tensor(DType::kF32, {8}));
+  const ValueId y = b.one(o::kAdd, {x, x});
+  const ValueId z = b.one(o::kBroadcastInDim, {x},
+                          ir::Attrs{{"broadcast_dimensions", ir::Attr(Dims{1})},
+                                    {"shape", ir::Attr(Dims{std::int64_t{1} << 40, 8})}});
+  const ExecutablePtr e = client->compile(b.finish({y, z}), {.donated = {0}});
+  std::vector<BufferPtr> args{client->from_host(ramp(8))};
+  EXPECT_THROW(e->execute(args, {.donated = {0}}), EnvironmentError);
+  ASSERT_FALSE(args[0]->released());
+  EXPECT_TRUE(args[0]->to_host().bit_equal(ramp(8)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Platforms, ClientTest, ::testing::Bool(), [](const auto& p) {

@@ -5,11 +5,12 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
+#include "xylem/base/bounded_cache.h"
 #include "xylem/base/env.h"
 #include "xylem/base/error.h"
 #include "xylem/compiler/compile.h"
@@ -31,6 +32,9 @@ using cpu::StoragePtr;
 // Programs that are estimated to take less run on the caller's thread: handing them over would
 // cost as much.
 constexpr double kInlineNs = 30000;
+
+// Programs that the client keeps for the next request; those in use live on without it.
+constexpr std::size_t kMaxPrograms = 4096;
 
 class CpuDevice final : public Device {
  public:
@@ -84,6 +88,11 @@ class CpuBuffer final : public Buffer {
   StoragePtr take() {
     std::lock_guard lock(mutex_);
     return std::exchange(storage_, nullptr);
+  }
+  // Undoes a take.
+  void put_back(StoragePtr storage) {
+    std::lock_guard lock(mutex_);
+    storage_ = std::move(storage);
   }
   // Takes the memory if nobody else holds it.
   StoragePtr take_if_only() {
@@ -187,17 +196,27 @@ class CpuExecutable final : public Executable {
         run.wait.push_back(e);
     }
     const std::vector<bool> given = donate(args, options, &run);
-    const auto results = result_types();
-    run.outputs.resize(results.size());
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const int a = program().placements()[i].aliased_param;
-      if (a >= 0 && given[static_cast<std::size_t>(a)])
-        run.outputs[i] = run.inputs[static_cast<std::size_t>(a)];
-      else
-        run.outputs[i] = cpu::allocate(
-            results[i].is_tensor() ? static_cast<std::size_t>(results[i].nbytes()) : 0);
+    std::vector<StoragePtr> taken(args.size());
+    for (std::size_t i = 0; i < args.size(); ++i)
+      if (given[i]) taken[i] = run.inputs[i];
+    try {
+      const auto results = result_types();
+      run.outputs.resize(results.size());
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        const int a = program().placements()[i].aliased_param;
+        if (a >= 0 && given[static_cast<std::size_t>(a)])
+          run.outputs[i] = run.inputs[static_cast<std::size_t>(a)];
+        else
+          run.outputs[i] = cpu::allocate(
+              results[i].is_tensor() ? static_cast<std::size_t>(results[i].nbytes()) : 0);
+      }
+      return start(std::move(run), device, given);
+    } catch (...) {
+      // Nothing was enqueued: the arguments stay as they were.
+      for (std::size_t i = 0; i < args.size(); ++i)
+        if (taken[i]) cast(*args[i]).put_back(std::move(taken[i]));
+      throw;
     }
-    return start(std::move(run), device, given);
   }
 
   CostAnalysis cost() const override {
@@ -271,9 +290,12 @@ class CpuExecutable final : public Executable {
       }
     } else {
       done = Event::make();
-      for (const auto* list : {&run.inputs, &run.outputs})
-        for (const StoragePtr& s : *list) s->pins.fetch_add(1, std::memory_order_acq_rel);
-      device.queue().push([task = std::make_shared<Run>(std::move(run)), done]() mutable {
+      const auto queued = std::make_shared<Run>(std::move(run));
+      const auto pin = [&](int by) {
+        for (const auto* list : {&queued->inputs, &queued->outputs})
+          for (const StoragePtr& s : *list) s->pins.fetch_add(by, std::memory_order_acq_rel);
+      };
+      std::function<void()> work = [task = queued, done]() mutable {
         std::exception_ptr error;
         try {
           for (const Event& e : task->wait) e.wait();
@@ -289,7 +311,14 @@ class CpuExecutable final : public Executable {
           }
         task.reset();
         done.complete(error);
-      });
+      };
+      pin(1);
+      try {
+        device.queue().push(std::move(work));
+      } catch (...) {
+        pin(-1);
+        throw;
+      }
     }
     std::vector<BufferPtr> results;
     results.reserve(outputs.size());
@@ -326,16 +355,13 @@ class CpuClient final : public Client {
     key += options.quick ? "|quick" : "|";
     for (int d : options.donated) key += fmt::format(",{}", d);
     std::shared_ptr<Loaded> loaded;
-    {
-      std::lock_guard lock(mutex_);
-      if (auto it = cache_.find(key); it != cache_.end()) loaded = it->second;
-    }
-    if (!loaded) {
+    if (auto found = cache_.find(key)) {
+      loaded = std::move(*found);
+    } else {
       loaded = std::make_shared<Loaded>();
       loaded->program = compiler::compile(
           graph, {.name = name, .quick = options.quick, .donated = options.donated});
-      std::lock_guard lock(mutex_);
-      loaded = cache_.try_emplace(std::move(key), loaded).first->second;
+      loaded = cache_.insert(std::move(key), std::move(loaded));
     }
     return std::make_shared<CpuExecutable>(std::move(loaded), name, options.donated, *devices_[0]);
   }
@@ -360,8 +386,7 @@ class CpuClient final : public Client {
  private:
   std::vector<std::unique_ptr<CpuDevice>> devices_;
   std::vector<Device*> pointers_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Loaded>> cache_;
+  BoundedCache<std::string, std::shared_ptr<Loaded>> cache_{kMaxPrograms};
 };
 
 }  // namespace

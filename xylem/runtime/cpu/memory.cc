@@ -142,11 +142,16 @@ StoragePtr share(const HostArray& array) {
 }
 
 bool only_handle(const StoragePtr& storage) {
-  // Memory shared with an array is never taken: whoever made the array may still look at it.
-  if (storage->array.defined() && storage->array.owner().use_count() > 1) return false;
+  // Memory shared with an array is not taken while somebody else has the array, nor where the array
+  // does not own it: it may be read-only, or belong to another library.
+  const HostArray& array = storage->array;
+  if (array.defined() && (!array.owns_memory() || array.owner().use_count() > 1)) return false;
   // Read first: an execution that ends in between makes the answer no, never a wrong yes.
   const int pins = storage->pins.load(std::memory_order_acquire);
-  return storage.use_count() == 1 + pins;
+  if (storage.use_count() != 1 + pins) return false;
+  // What former holders read, they read before the memory is written anew.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return true;
 }
 
 }  // namespace xylem::runtime::cpu

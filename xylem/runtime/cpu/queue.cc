@@ -1,5 +1,9 @@
 #include "xylem/runtime/cpu/queue.h"
 
+#include <system_error>
+
+#include "xylem/base/error.h"
+
 namespace xylem::runtime::cpu {
 
 Queue::~Queue() {
@@ -11,10 +15,20 @@ Queue::~Queue() {
   if (thread_.joinable()) thread_.join();
 }
 
+std::thread Queue::start_thread() {
+  try {
+    return std::thread([this] { work(); });
+  } catch (const std::system_error& e) {
+    throw EnvironmentError(ErrorParts{"start the device's thread", "one more thread of the process",
+                                      e.what(), "Raise the limit of threads (ulimit -u)."});
+  }
+}
+
 void Queue::push(std::function<void()> task) {
   std::lock_guard lock(mutex_);
+  // First, as it may fail: then nothing was queued.
+  if (!thread_.joinable()) thread_ = start_thread();
   tasks_.push_back(std::move(task));
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   changed_.notify_one();
 }
 

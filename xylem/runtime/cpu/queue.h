@@ -14,12 +14,13 @@ class Queue {
  public:
   Queue() = default;
   ~Queue();
-  // Tasks must not throw.
+  // Tasks must not throw. EnvironmentError if the system gives no thread; then nothing is queued.
   void push(std::function<void()> task);
   // Whether nothing is queued or running.
   bool idle() const;
 
  private:
+  std::thread start_thread();
   void work();
 
   mutable std::mutex mutex_;
