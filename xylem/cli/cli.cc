@@ -10,6 +10,7 @@
 #include "xylem/base/error.h"
 #include "xylem/base/file.h"
 #include "xylem/cli/commands.h"
+#include "xylem/cli/data_commands.h"
 #include "xylem/train/config.h"
 
 namespace xylem::cli {
@@ -75,7 +76,7 @@ int run(int argc, const char* const* argv) {
   init->add_option("--out", out, "The safetensors file to write")->required();
   init->callback(with_config([&] { return init_command(config, out); }));
 
-  CLI::App* data = app.add_subcommand("data", "Look at training data");
+  CLI::App* data = app.add_subcommand("data", "Look at training data and record files");
   data->require_subcommand(1);
   CLI::App* batches =
       data->add_subcommand("batches", "Write the first batches that training takes");
@@ -84,6 +85,7 @@ int run(int argc, const char* const* argv) {
   batches->add_option("--out", out, "The .npy file to write: u8[steps, batch, length + 1]")
       ->required();
   batches->callback(with_config([&] { return data_batches_command(config, steps, out); }));
+  add_data_commands(*data, command);
 
   try {
     app.parse(argc, argv);
