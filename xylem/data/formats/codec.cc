@@ -227,6 +227,57 @@ bool decompress(Codec codec, std::string_view in, std::uint64_t size, std::strin
   return false;
 }
 
+bool decompress_zstd(std::string_view in, std::uint64_t limit, std::string& out, std::string& why) {
+  const unsigned long long size = ZSTD_getFrameContentSize(in.data(), in.size());
+  if (size == ZSTD_CONTENTSIZE_ERROR) {
+    why = "Zstandard: no frame begins here";
+    return false;
+  }
+  if (size != ZSTD_CONTENTSIZE_UNKNOWN && size > limit) {
+    why = fmt::format("{} decoded bytes are more than the limit of {}", size, limit);
+    return false;
+  }
+  ZSTD_DCtx* d = zstd_decoder();
+  if (size <= kTrusted && ZSTD_findFrameCompressedSize(in.data(), in.size()) == in.size()) {
+    out.resize(size);
+    const std::size_t n = ZSTD_decompressDCtx(d, out.data(), out.size(), in.data(), in.size());
+    if (!ZSTD_isError(n)) return true;
+    why = fmt::format("Zstandard: {}", ZSTD_getErrorName(n));
+    return false;
+  }
+  out.clear();
+  std::size_t have = 0;
+  ZSTD_inBuffer from{in.data(), in.size(), 0};
+  std::size_t r = 1;
+  while (from.pos < from.size || r != 0) {
+    if (have == out.size()) {
+      if (have > limit) {
+        why = fmt::format("the decoded bytes are more than the limit of {}", limit);
+        return false;
+      }
+      grow(out, limit);
+    }
+    const std::size_t before = from.pos;
+    ZSTD_outBuffer to{out.data(), out.size(), have};
+    r = ZSTD_decompressStream(d, &to, &from);
+    if (ZSTD_isError(r)) {
+      why = fmt::format("Zstandard: {}", ZSTD_getErrorName(r));
+      return false;
+    }
+    if (r != 0 && from.pos == from.size && before == from.pos && to.pos == have) {
+      why = "the compressed data end in the middle";
+      return false;
+    }
+    have = to.pos;
+  }
+  if (have > limit) {
+    why = fmt::format("the decoded bytes are more than the limit of {}", limit);
+    return false;
+  }
+  out.resize(have);
+  return true;
+}
+
 std::string compress(Codec codec, std::string_view in, const CompressOptions& o) {
   std::string out;
   switch (codec) {

@@ -135,6 +135,13 @@ ReaderPtr open_source_as(SourcePtr file, std::string_view format, const ReadOpti
   if (format == "riegeli") return make_riegeli_reader(std::move(file), options);
   if (format == "npy") return make_npy_reader(std::move(file), options);
   if (format == "npz") return make_npz_reader(std::move(file), options);
+  if (format == "webdataset") return make_webdataset_reader(std::move(file), options);
+  if (format == "mds") return make_mds_shard_reader(std::move(file), options);
+  if (format == "bagz") {
+    const std::string limits =
+        join_path(parent_path(file->name()), "limits." + base_name(file->name()));
+    return make_bagz_reader(file, path_exists(limits) ? open_source(limits) : nullptr, options);
+  }
   const std::string name = file->name();
   const Wrapping w =
       detect_wrapping(*file, format == "tfrecord" && !looks_like_tfrecord(file->read(0, 12)));
@@ -269,6 +276,19 @@ std::unique_ptr<RecordCursor> ManyReader::scan(std::uint64_t begin) const {
   return std::make_unique<ManyCursor>(shared_from_this(), begin);
 }
 
+std::string_view format_of_folder(const std::string& path) {
+  if (path_exists(join_path(path, "index.json"))) return "mds";
+  return {};
+}
+
+ReaderPtr open_folder(const std::string& path, const ReadOptions& options) {
+  std::string_view format = options.format;
+  if (format.empty()) format = format_of_folder(path);
+  if (format == "mds") return internal::make_mds_reader(path, options);
+  unknown_format(path, format.empty() ? "a folder without dataset_info.json, index.json or images"
+                                      : fmt::format("\"{}\", for a folder", format));
+}
+
 }  // namespace
 
 std::vector<std::string_view> record_formats() {
@@ -276,6 +296,8 @@ std::vector<std::string_view> record_formats() {
 }
 
 std::string detect_format(const std::string& path) {
+  if (path.find("://") == path.npos && is_directory(path))
+    return std::string(format_of_folder(path));
   return std::string(detect(open_source(path)));
 }
 
@@ -287,6 +309,16 @@ ReaderPtr open_records(SourcePtr source, const ReadOptions& options) {
 }
 
 ReaderPtr open_records(const std::string& path, const ReadOptions& options) {
+  if (path.find("://") == path.npos) {
+    if (is_directory(path)) return open_folder(path, options);
+    if (base_name(path) == "index.json" && (options.format.empty() || options.format == "mds"))
+      return internal::make_mds_reader(path, options);
+    const bool bagz = options.format == "bagz" || format_of_name(path) == "bagz";
+    if (bagz && !path_exists(path)) {
+      const std::vector<std::string> shards = internal::expand_bagz_shards(path);
+      if (!shards.empty()) return open_records(shards, options);
+    }
+  }
   return open_records(open_source(path), options);
 }
 
@@ -332,6 +364,9 @@ std::unique_ptr<RecordWriter> create_records(const std::string& path, const Writ
   if (format == "csv") return make_csv_writer(wrapped(), o, path);
   if (format == "npy") return make_npy_writer(plain(), o);
   if (format == "npz") return make_npz_writer(plain(), o);
+  if (format == "bagz") return make_bagz_writer(plain(), o, path);
+  if (format == "webdataset") return make_webdataset_writer(wrapped(), o);
+  if (format == "mds") return make_mds_writer(path, o);
   unknown_format(path, fmt::format("\"{}\", which cannot be written", format));
 }
 

@@ -18,6 +18,9 @@ const char* codec_name(Codec codec);
 bool decompress(Codec codec, std::string_view in, std::uint64_t size, std::string& out,
                 std::string& why);
 
+// One Zstandard frame, or several, whose decoded size is not known beforehand; at most `limit`.
+bool decompress_zstd(std::string_view in, std::uint64_t limit, std::string& out, std::string& why);
+
 struct CompressOptions {
   std::optional<int> level;       // the codec's default: gzip 6, brotli 6, zstd 3
   std::optional<int> window_log;  // brotli, zstd

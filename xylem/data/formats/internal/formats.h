@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "xylem/data/formats/record.h"
 
@@ -16,6 +18,25 @@ std::unique_ptr<RecordWriter> make_npy_writer(std::unique_ptr<ByteSink> sink,
                                               std::string_view options);
 std::unique_ptr<RecordWriter> make_npz_writer(std::unique_ptr<ByteSink> sink,
                                               std::string_view options);
+
+// `limits` is the file of the separate layout, else null.
+ReaderPtr make_bagz_reader(SourcePtr file, SourcePtr limits, const ReadOptions& options);
+// Files that a sharded name ("name@4.bagz", "name@*.bagz", several separated by commas) stands for;
+// empty if it is none.
+std::vector<std::string> expand_bagz_shards(const std::string& spec);
+// `path` names the file of limits when they are to be apart.
+std::unique_ptr<RecordWriter> make_bagz_writer(std::unique_ptr<ByteSink> sink,
+                                               std::string_view options, const std::string& path);
+
+ReaderPtr make_webdataset_reader(SourcePtr file, const ReadOptions& options);
+std::unique_ptr<RecordWriter> make_webdataset_writer(std::unique_ptr<ByteSink> sink,
+                                                     std::string_view options);
+
+// A folder with index.json, or that file.
+ReaderPtr make_mds_reader(const std::string& path, const ReadOptions& options);
+// A shard by itself.
+ReaderPtr make_mds_shard_reader(SourcePtr file, const ReadOptions& options);
+std::unique_ptr<RecordWriter> make_mds_writer(const std::string& folder, std::string_view options);
 
 // A cursor that reads one record after the other by its index; damage in a record does not hide
 // those behind it.

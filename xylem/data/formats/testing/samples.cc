@@ -75,6 +75,18 @@ std::vector<Record> array_records() {
   return records;
 }
 
+std::vector<Record> tar_records() {
+  std::vector<Record> records;
+  for (int i = 0; i < 5; ++i) {
+    Record r;
+    r.fields.emplace_back("__key__", i == 3 ? std::string(120, 'k') : "dir/" + std::to_string(i));
+    r.fields.emplace_back("txt", Bytes{"text " + std::to_string(i)});
+    if (i % 2 == 0) r.fields.emplace_back("bin.x", Bytes{std::string(600, static_cast<char>(i))});
+    records.push_back(r);
+  }
+  return records;
+}
+
 void add(std::vector<Sample>& out, const std::string& name, const std::string& format,
          const std::string& options, bool checked, std::vector<Record> records) {
   Sample s{name, format, written(name, {format, options}, records), checked, records};
@@ -101,6 +113,10 @@ std::vector<Sample> make_samples() {
         byte_records());
     add(out, "a.riegeli", "riegeli", std::string("chunk_size:300,") + codec, true, byte_records());
   }
+  add(out, "a.bag", "bagz", "", false, byte_records());
+  add(out, "a.bagz", "bagz", "", false, byte_records());
+  add(out, "a.tar", "webdataset", "", false, tar_records());
+  add(out, "a.tar.gz", "webdataset", "", true, tar_records());
   add(out, "b.array_record", "array_record", "group_size:3,pad_to_block_boundary:true", true,
       byte_records());
   return out;
@@ -242,6 +258,26 @@ bool exercise_folder(const FolderSample& sample) {
   return good;
 }
 
-std::vector<FolderSample> folder_samples() { return {}; }
+std::vector<FolderSample> folder_samples() {
+  std::vector<FolderSample> out;
+  for (const char* options : {"size_limit:600", "size_limit:600,zstd:3"}) {
+    const Folder folder;
+    const auto writer = create_records(folder / "m", {"mds", options});
+    for (int i = 0; i < 12; ++i) {
+      Record r;
+      r.fields.emplace_back("a", HostArray::from<float>({1, 2, static_cast<float>(i)}, {3}));
+      r.fields.emplace_back("j", List{Value(std::int64_t{i}), Value("x")});
+      r.fields.emplace_back("n", std::int64_t{i});
+      r.fields.emplace_back("s", "text " + std::to_string(i));
+      writer->write(r);
+    }
+    writer->close();
+    FolderSample s{"mds", {}};
+    for (const DirectoryEntry& e : list_directory(folder / "m"))
+      s.files[e.name] = read_file(join_path(folder / "m", e.name));
+    out.push_back(std::move(s));
+  }
+  return out;
+}
 
 }  // namespace xylem::data::testing
