@@ -9,6 +9,7 @@
 
 #include "xylem/base/error.h"
 #include "xylem/base/file.h"
+#include "xylem/cli/checkpoint_command.h"
 #include "xylem/cli/commands.h"
 #include "xylem/cli/data_commands.h"
 #include "xylem/train/config.h"
@@ -86,6 +87,8 @@ int run(int argc, const char* const* argv) {
       ->required();
   batches->callback(with_config([&] { return data_batches_command(config, steps, out); }));
   add_data_commands(*data, command);
+
+  add_checkpoint_command(app, command);
 
   try {
     app.parse(argc, argv);

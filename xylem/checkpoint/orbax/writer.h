@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "xylem/checkpoint/leaf.h"
+#include "xylem/checkpoint/storage/codec.h"
+#include "xylem/checkpoint/storage/file_system.h"
+
+// Orbax's directories, as Orbax 0.12 and TensorStore 0.1.86 read them.
+namespace xylem::checkpoint::orbax {
+
+struct WriteOptions {
+  bool use_ocdbt = true;
+  bool use_zarr3 = false;
+  // What chunks are encoded with. The default stores them as zstd frames with a checksum.
+  std::optional<Codec> codec = Codec{CodecKind::kZstd, kStoredLevel, true};
+  // Arrays that no device layout splits are cut into chunks of about this size. 0: one chunk each.
+  std::uint64_t chunk_bytes = std::uint64_t{64} << 20;
+  std::uint64_t data_file_bytes = std::uint64_t{2} << 30;
+  // Copies of chunks under way (of strided or compressed ones; others are written from where they
+  // are).
+  std::uint64_t memory_limit = std::uint64_t{64} << 20;
+  int threads = 0;              // 0: up to four, as many as there are cores
+  std::string custom = "null";  // JSON, for the item's readers
+};
+
+// Writes a tree into a directory, which must exist. UserError for a tree that cannot be: names that
+// collide once joined with ".", types that TensorStore lacks, text that is not UTF-8, no leaf at
+// all. Zero-size arrays, which Orbax refuses to write, are written; Orbax reads them.
+void write_tree(const FileSystem& fs, const std::string& directory, const LeafTree& tree,
+                const WriteOptions& options = {});
+
+enum class Layout { kV0, kV1 };
+
+// A named part of a step.
+struct StepItem {
+  enum class Kind {
+    kTree,
+    kJson,
+    kMetrics,
+    kIterator,  // the state of a Grain iterator, JSON
+  };
+  Kind kind = Kind::kTree;
+  LeafTree tree;
+  std::string json;
+};
+
+struct StepOptions : WriteOptions {
+  Layout layout = Layout::kV0;
+  std::string step_custom = "{}";  // JSON object, of the step
+  std::optional<std::int64_t> init_ns;
+  int process = 0, num_processes = 1;  // of iterator states' file names
+};
+
+// Writes a whole step into `directory`, which must exist and be empty, for the place
+// `final_path` where it will lie. Everything is flushed to disk but the directories' own names
+// (commit_directory).
+void write_step(const FileSystem& fs, const std::string& directory, const std::string& final_path,
+                const std::map<std::string, StepItem>& items, const StepOptions& options = {});
+
+// The file in a step with size and CRC-32C of its metadata files, which Orbax does not read.
+inline constexpr const char* kChecksumFile = "xylem_checksums.json";
+// Checks it, if there is one: calls f(file, reason) for each defect.
+void check_checksums(const FileSystem& fs, const std::string& step,
+                     const std::function<void(std::string_view, std::string_view)>& f);
+
+}  // namespace xylem::checkpoint::orbax

@@ -1,0 +1,263 @@
+#include "xylem/cli/checkpoint_command.h"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "xylem/base/bytes.h"
+#include "xylem/base/error.h"
+#include "xylem/base/json.h"
+#include "xylem/checkpoint/checkpoint.h"
+#include "xylem/checkpoint/convert.h"
+#include "xylem/checkpoint/ocdbt/database.h"
+#include "xylem/checkpoint/show.h"
+#include "xylem/checkpoint/verify.h"
+#include "xylem/cli/commands.h"
+
+namespace xylem::cli {
+namespace {
+
+using checkpoint::FileSystem;
+
+struct Arguments {
+  std::string path, other, format, item, compression = "stored";
+  bool json = false, values = false, statistics = false;
+  bool zarr3 = false, no_ocdbt = false, flat = false;
+  double max_file_gb = 5;
+};
+
+void print(std::string_view s) { std::fwrite(s.data(), 1, s.size(), stdout); }
+
+std::string one_line(std::string_view s) {
+  std::string out(s);
+  for (char& c : out)
+    if (c == '\n' || c == '\r') c = ' ';
+  return out;
+}
+
+int show(const Arguments& a) {
+  const checkpoint::Checkpoint c = checkpoint::open_checkpoint(FileSystem(), a.path);
+  if (a.json)
+    checkpoint::show_json(c, a.values, print);
+  else
+    checkpoint::show_text(c, a.statistics, print);
+  return kDone;
+}
+
+bool is_utf8(std::string_view s) {
+  for (std::size_t i = 0; i < s.size();) {
+    const auto c = static_cast<unsigned char>(s[i]);
+    const std::size_t n = c < 0x80   ? 1
+                          : c < 0xc2 ? 0
+                          : c < 0xe0 ? 2
+                          : c < 0xf0 ? 3
+                          : c < 0xf5 ? 4
+                                     : 0;
+    if (n == 0 || n > s.size() - i) return false;
+    std::uint32_t v = n == 1 ? c : c & (0xffu >> (n + 1));
+    for (std::size_t k = 1; k < n; ++k) {
+      const auto d = static_cast<unsigned char>(s[i + k]);
+      if ((d & 0xc0) != 0x80) return false;
+      v = v << 6 | (d & 0x3fu);
+    }
+    if ((n == 3 && v < 0x800) || (n == 4 && (v < 0x10000 || v > 0x10ffff)) ||
+        (v >= 0xd800 && v < 0xe000))
+      return false;
+    i += n;
+  }
+  return true;
+}
+
+int kv(const Arguments& a) {
+  const auto db = std::make_shared<const checkpoint::ocdbt::Database>(FileSystem(), a.path);
+  bool first = true;
+  if (a.json) print("{");
+  db->for_each("", [&](std::string_view key) {
+    const auto value = db->find(key);
+    const std::string name = is_utf8(key) ? std::string(key) : "hex:" + to_hex(key);
+    if (!a.json) {
+      print(fmt::format("{:>12}  {}\n", value ? value->size() : 0, one_line(name)));
+      return;
+    }
+    print(fmt::format("{}{}: \"{}\"", first ? "" : ",\n", json_quote(name),
+                      to_hex(value ? value->read_all() : std::string())));
+    first = false;
+  });
+  if (a.json) print("}\n");
+  return kDone;
+}
+
+int verify(const Arguments& a) {
+  std::string json;
+  const std::uint64_t defects = checkpoint::verify(
+      FileSystem(), a.path, [&](std::string_view where, std::string_view reason) {
+        if (a.json)
+          json += fmt::format("{}{{\"where\": {}, \"reason\": {}}}", json.empty() ? "" : ", ",
+                              json_quote(where), json_quote(reason));
+        else
+          print(fmt::format("{}: {}: {}\n", a.path, one_line(where), one_line(reason)));
+      });
+  if (a.json) print(fmt::format("{{\"path\": {}, \"defects\": [{}]}}\n", json_quote(a.path), json));
+  return defects == 0 ? kDone : kFailed;
+}
+
+// A line that is rewritten while work goes on, on a terminal only.
+class Progress {
+ public:
+  explicit Progress(const char* what) : what_(what), on_(::isatty(2) != 0) {}
+  ~Progress() {
+    if (shown_) std::fputs("\r\x1b[K", stderr);
+  }
+  void operator()(std::uint64_t done, std::uint64_t all) {
+    if (!on_ || all == 0) return;
+    const std::uint64_t percent = done * 100 / all;
+    if (shown_ && percent == last_) return;
+    shown_ = true;
+    last_ = percent;
+    const auto n = static_cast<std::size_t>(percent * 30 / 100);
+    std::fprintf(stderr, "\r\x1b[K%s [%s%s] %d%%", what_, std::string(n, '#').c_str(),
+                 std::string(30 - n, ' ').c_str(), static_cast<int>(percent));
+  }
+
+ private:
+  const char* what_;
+  bool on_, shown_ = false;
+  std::uint64_t last_ = 0;
+};
+
+std::optional<checkpoint::Codec> parse_compression(const std::string& text) {
+  using checkpoint::Codec;
+  using checkpoint::CodecKind;
+  if (text == "none") return std::nullopt;
+  if (text == "stored") return Codec{CodecKind::kZstd, checkpoint::kStoredLevel, true};
+  int level = 3;
+  if (text == "zstd") return Codec{CodecKind::kZstd, level, true};
+  const char* end = text.data() + text.size();
+  if (text.starts_with("zstd:") && std::from_chars(text.data() + 5, end, level).ptr == end &&
+      level >= -50 && level <= 22)
+    return Codec{CodecKind::kZstd, level, true};
+  throw_user_error({"--compression", "none, stored, zstd or zstd:LEVEL with LEVEL from -50 to 22",
+                    text, "Choose one of them"});
+}
+
+int convert(const Arguments& a) {
+  const FileSystem fs;
+  const checkpoint::Checkpoint from = checkpoint::open_checkpoint(fs, a.path);
+  checkpoint::ConvertOptions o;
+  o.format = a.format;
+  if (o.format.empty())
+    o.format = a.other.ends_with(".npz")           ? "npz"
+               : a.other.ends_with(".safetensors") ? "safetensors"
+                                                   : "orbax-v1";
+  o.item = a.item;
+  o.nest = !a.flat;
+  o.max_file_bytes = static_cast<std::uint64_t>(a.max_file_gb * 1e9);
+  o.orbax.codec = parse_compression(a.compression);
+  o.orbax.use_zarr3 = a.zarr3 || o.format == "orbax-v1";
+  o.orbax.use_ocdbt = !a.no_ocdbt;
+  Progress progress("convert");
+  o.progress = [&](std::uint64_t done, std::uint64_t all) { progress(done, all); };
+  o.note = [](std::string_view text) {
+    std::fprintf(stderr, "xylem: note: %s\n", one_line(text).c_str());
+  };
+  checkpoint::convert(fs, from, a.other, o);
+  return kDone;
+}
+
+int diff(const Arguments& a) {
+  const FileSystem fs;
+  const checkpoint::Checkpoint x = checkpoint::open_checkpoint(fs, a.path);
+  const checkpoint::Checkpoint y = checkpoint::open_checkpoint(fs, a.other);
+  std::string json;
+  const checkpoint::DiffSummary s = checkpoint::diff(x, y, [&](const checkpoint::Difference& d) {
+    if (a.json)
+      json +=
+          fmt::format("{}{{\"path\": {}, \"reason\": {}, \"max_abs\": {}, \"max_ulp\": {}}}",
+                      json.empty() ? "" : ",\n", json_quote(d.path), json_quote(d.reason),
+                      std::isfinite(d.max_abs) ? fmt::format("{}", d.max_abs) : "null", d.max_ulp);
+    else
+      print(fmt::format("{}: {}\n", one_line(d.path), d.reason));
+  });
+  if (a.json)
+    print(
+        fmt::format("{{\"equal\": {}, \"different\": {}, \"only_first\": {}, "
+                    "\"only_second\": {}, \"differences\": [{}]}}\n",
+                    s.equal, s.different, s.only_first, s.only_second, json));
+  else
+    print(
+        fmt::format("{} leaves equal, {} different, {} only in the first, {} only in the second\n",
+                    s.equal, s.different, s.only_first, s.only_second));
+  return s.different + s.only_first + s.only_second == 0 ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_checkpoint_command(CLI::App& app, std::function<int()>& command) {
+  CLI::App* top = app.add_subcommand(
+      "checkpoint",
+      "Look at, check and convert checkpoints: Orbax, safetensors, npz, Flax msgpack");
+  top->require_subcommand(1);
+  const auto a = std::make_shared<Arguments>();
+  const auto verb = [&](const char* name, const char* what, int (*f)(const Arguments&)) {
+    CLI::App* v = top->add_subcommand(name, what);
+    v->callback([&command, a, f] { command = [a, f] { return f(*a); }; });
+    return v;
+  };
+  constexpr const char* kPath =
+      "A root of steps (its newest is taken), a step, an item's folder, a .safetensors, .npz or "
+      "msgpack file";
+
+  CLI::App* v = verb("show", "Print the tree: paths, types, shapes, bytes", show);
+  v->add_option("PATH", a->path, kPath)->required();
+  v->add_flag("--json", a->json,
+              "{\"format\", \"step\", \"items\": {NAME: {\"leaves\": [{\"path\", \"dtype\", "
+              "\"shape\"} or {\"path\", \"value\"}]} or {\"json\": ...}}}");
+  v->add_flag("--values", a->values, "With --json: arrays with \"values\", flat, in C order");
+  v->add_flag("--statistics", a->statistics, "Least, greatest and mean of each array");
+
+  v = verb("kv", "List the keys of an OCDBT database", kv);
+  v->add_option("DIR", a->path, "The directory with manifest.ocdbt")->required();
+  v->add_flag("--json", a->json, "{KEY: value in hexadecimal}");
+
+  v = verb("verify", "Read all, check every checksum; exit status 1 if anything is wrong", verify);
+  v->add_option("PATH", a->path, kPath)->required();
+  v->add_flag("--json", a->json, "{\"path\", \"defects\": [{\"where\", \"reason\"}]}");
+
+  v = verb("diff", "Compare two checkpoints leaf by leaf; exit status 1 if they differ", diff);
+  v->add_option("A", a->path, kPath)->required();
+  v->add_option("B", a->other, "The same, the other one")->required();
+  v->add_flag("--json", a->json, "Counts, and the differences with max abs and max ulp");
+
+  for (const char* name : {"convert", "export"}) {
+    v = verb(name,
+             name[0] == 'c' ? "Write a checkpoint anew in another format"
+                            : "The same as convert: write a checkpoint for others to read",
+             convert);
+    v->add_option("FROM", a->path, kPath)->required();
+    v->add_option("TO", a->other, "A path where nothing is")->required();
+    v->add_option(
+         "--to", a->format,
+         "orbax-v0, orbax-v1, safetensors (a file, or a folder in Hugging Face's layout) or "
+         "npz; by default what the name TO says, else orbax-v1")
+        ->check(CLI::IsMember({"orbax-v0", "orbax-v1", "safetensors", "npz"}));
+    v->add_option("--item", a->item, "The one item to take");
+    v->add_flag("--zarr3", a->zarr3, "orbax-v0: arrays as zarr 3; orbax-v1 always has them so");
+    v->add_flag("--no-ocdbt", a->no_ocdbt, "A folder an array instead of one database");
+    v->add_option("--compression", a->compression,
+                  "none, stored (with checksums, not compressed), zstd or zstd:LEVEL")
+        ->capture_default_str();
+    v->add_flag("--flat", a->flat, "Keep names with dots of safetensors and npz as single keys");
+    v->add_option("--max-file-gb", a->max_file_gb, "Size of a safetensors file in a folder")
+        ->capture_default_str();
+  }
+}
+
+}  // namespace xylem::cli
