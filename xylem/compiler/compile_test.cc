@@ -71,6 +71,23 @@ TEST(Compile, RefusesArraysThatNoProcessCanAddress) {
   }
 }
 
+// Kernels end where expressions get long: neither the stack nor the time of compilation grows with
+// the square of a chain's length.
+TEST(Compile, LongChainsOfElementwiseOps) {
+  Builder b("chain");
+  const ValueId x = b.param(f32({5}));
+  ValueId v = x;
+  for (int i = 0; i < 20000; ++i) v = b.one(i % 2 ? o::kAdd : o::kMultiply, {v, x});
+  check(b.finish({v}), kExact);
+  Builder s("sines");
+  const ValueId y = s.param(f32({5}));
+  v = y;
+  for (int i = 0; i < 120; ++i) v = s.one(o::kSine, {v});
+  const GraphPtr g = s.finish({v});
+  check(g, kClose);
+  EXPECT_GT(compile(g)->text().find("kernel"), 0u);
+}
+
 TEST(Compile, SoftmaxRows) {
   for (Dims d : {Dims{4, 16}, Dims{3, 5, 37}, Dims{64, 128}, Dims{2, 1000}}) {
     Builder b("softmax");

@@ -30,12 +30,6 @@ bool pointwise(const ir::Graph& g, const Op& op) {
          same_width_bitcast(g, op);
 }
 
-int weight(const OpDef& def) {
-  if (def.is(ir::kTranscendental)) return 20;
-  if (&def == &o::kDivide || &def == &o::kRemainder || &def == &o::kSqrt) return 4;
-  return 1;
-}
-
 std::size_t tile_key(ValueId v, const Elemental::Guard& g) {
   std::size_t h = static_cast<std::size_t>(v) * 0x9E3779B97F4A7C15ull;
   h ^= static_cast<std::size_t>(g.lanes.id * 31 + g.lanes.scope) << 20;
@@ -47,6 +41,12 @@ std::size_t tile_key(ValueId v, const Elemental::Guard& g) {
 
 bool is_immediate(const Op& op) {
   return op.def == &o::kConstant && op.attrs.array("value").size() == 1;
+}
+
+int cost_of(const OpDef& def) {
+  if (def.is(ir::kTranscendental)) return 20;
+  if (&def == &o::kDivide || &def == &o::kRemainder || &def == &o::kSqrt) return 4;
+  return 1;
 }
 
 bool is_free(const ir::Graph&, const Op& op) {
@@ -203,7 +203,7 @@ Value Elemental::widen(Value tile) {
 }
 
 Value Elemental::apply(const Op& op, std::vector<Value> operands) {
-  cost += weight(*op.def);
+  cost += cost_of(*op.def);
   if (dry()) return {};
   bool any = false;
   for (Value v : operands) any = any || wide(v);
@@ -213,7 +213,7 @@ Value Elemental::apply(const Op& op, std::vector<Value> operands) {
 }
 
 Value Elemental::apply(const OpDef& def, std::vector<Value> operands, Attrs attrs) {
-  cost += weight(def);
+  cost += cost_of(def);
   if (dry()) return {};
   bool any = false;
   for (Value v : operands) any = any || wide(v);

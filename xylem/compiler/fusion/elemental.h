@@ -15,6 +15,8 @@ namespace xylem::compiler {
 bool is_elemental(const ir::Graph& graph, const ir::Op& op);
 // Elemental ops that cost nothing in a loop: constants, iota and pure index changes.
 bool is_free(const ir::Graph& graph, const ir::Op& op);
+// What one element of the op costs, in plain operations.
+int cost_of(const ir::OpDef& def);
 // A constant that kernels hold as an immediate.
 bool is_immediate(const ir::Op& op);
 

@@ -59,7 +59,8 @@ bool common_factors(const Dims& a, const Dims& b, Dims* factors, std::vector<int
 
 namespace {
 
-constexpr int kMaxCost = 500;  // ops in the body of a fused loop
+constexpr int kMaxCost = 500;        // ops in the body of a fused loop
+constexpr int kMaxInlineCost = 250;  // of an expression that is evaluated where it is used
 constexpr std::size_t kMaxInputs = 48;
 constexpr std::int64_t kMaxRow = 32768;  // elements of a row that is walked more than once
 
@@ -200,6 +201,24 @@ class Planner {
         }
       }
       plan_.roles[i] = role;
+    }
+    bound_expressions();
+  }
+
+  // Ends expressions that grow too long: kernels take time to compile, and depth takes stack.
+  void bound_expressions() {
+    std::vector<int> cost(g_.ops.size(), 0);
+    for (std::size_t i = 0; i < g_.ops.size(); ++i) {
+      const Op& op = g_.ops[i];
+      if (plan_.roles[i] != Role::kInline || op.operands.empty()) continue;
+      int c = cost_of(*op.def);
+      for (ValueId v : op.operands)
+        if (const std::int32_t def = g_.value(v).def; def >= 0)
+          c += cost[static_cast<std::size_t>(def)];
+      if (c > kMaxInlineCost)
+        plan_.roles[i] = Role::kMember;
+      else
+        cost[i] = c;
     }
   }
 
