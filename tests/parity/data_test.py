@@ -202,3 +202,37 @@ def test_by_default_only_the_named_defects_differ(ours):
         assert got != want, name
     for name, spec in twin.DEFECT_RUNS.items():
         assert ours(spec=spec)["elements"] != twin.run(spec)["elements"], name
+
+
+@pytest.mark.parametrize("sampler", twin.SAMPLERS, ids=json.dumps)
+def test_samplers_give_grains_positions_and_text(ours, sampler):
+    assert ours(positions=sampler) == twin.positions(sampler)
+
+
+def check_loader(ours, spec, every):
+    want = twin.run_loader(spec)
+    got = ours(loader=spec)
+    assert got["elements"] == want["elements"]
+    assert got["state0"] == json.loads(want["state0"])
+    assert got["states"] == [json.loads(s) for s in want["states"]]
+    assert got["text4"] == want["last"]
+    for k in range(0, len(want["states"]), every):
+        assert ours(loader=spec, restore=json.loads(want["states"][k]))["elements"] == want["elements"][k + 1:]
+        ours_text = json.dumps(got["states"][k], indent=4).encode()
+        assert twin.run_loader(spec, restore=ours_text)["elements"] == want["elements"][k + 1:]
+
+
+@pytest.mark.parametrize("name", twin.LOADERS)
+def test_loaders_give_grains_elements_and_states(ours, name):
+    check_loader(ours, twin.LOADERS[name], 1)
+
+
+@pytest.mark.parametrize("name", twin.WORKER_LOADERS)
+def test_loaders_with_workers_do_as_grains_processes(ours, name):
+    check_loader(ours, twin.WORKER_LOADERS[name], 100)
+
+
+def test_unequal_shards_visit_every_record_in_every_epoch(ours):
+    parts = [ours(loader={"n": 7, "sampler": {"kind": "index", "n": 7, "epochs": 2, "shard": [j, 2, False]}, "ops": []})["elements"]
+             for j in (0, 1)]
+    assert parts == [[0, 1, 2, 3] * 2, [4, 5, 6] * 2]

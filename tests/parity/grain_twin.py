@@ -183,6 +183,63 @@ def run(spec, restore=None, take=None, states=True):
     return out
 
 
+class Inc(grain.transforms.Map):
+    def map(self, x):
+        return x + 1
+
+
+class Even(grain.transforms.Filter):
+    def filter(self, x):
+        return x % 2 == 0
+
+
+class Random(grain.transforms.RandomMap):
+    def random_map(self, x, rng):
+        return float(rng.random())
+
+
+class Twice(ge.FlatMapTransform):
+    max_fan_out = 2
+
+    def flat_map(self, x):
+        return [x, x]
+
+
+def sampler(s):
+    shard = grain.sharding.ShardOptions(*s["shard"]) if "shard" in s else grain.sharding.NoSharding()
+    if s["kind"] == "sequential":
+        return grain.samplers.SequentialSampler(s["n"], shard, s.get("seed"))
+    return grain.samplers.IndexSampler(s["n"], shard, shuffle=s.get("shuffle", False), num_epochs=s.get("epochs"), seed=s.get("seed"))
+
+
+def positions(s):
+    it = sampler(s)
+    return {"repr": repr(it), "items": [[i, int(it[i].record_key)] for i in range(min(len(it), 30))]}
+
+
+def loader(s):
+    ops = [{"inc": Inc, "even": Even, "random": Random, "twice": Twice}[o]() if isinstance(o, str) else grain.transforms.Batch(o)
+           for o in s["ops"]]
+    return grain.DataLoader(data_source=list(range(s["n"])), sampler=sampler(s["sampler"]), operations=ops,
+                            worker_count=s.get("workers", 0), read_options=grain.ReadOptions(0, 0))
+
+
+def run_loader(s, restore=None, take=None):
+    it = iter(loader(s))
+    if restore is not None:
+        it.set_state(restore)
+    out = {"state0": it.get_state().decode(), "elements": [], "states": []}
+    while take is None or len(out["elements"]) < take:
+        try:
+            out["elements"].append(plain(next(it)))
+        except StopIteration:
+            break
+        out["states"].append(it.get_state().decode())
+    out["last"] = it.get_state().decode()
+    del it
+    return out
+
+
 def over(op, of, **arguments):
     return {"op": op, **arguments, "of": of}
 
@@ -343,4 +400,27 @@ DEFECT_RUNS = {
         {"op": "source", "values": [{"a": list(range(10 * i, 10 * i + 3 * i + 2)), "b": list(range(50, 50 + 11 - 2 * i))} for i in range(5)]}),
         length=[["a", 5], ["b", 4]]),
     "window_shuffle, batch": over("batch", to_iter(over("window_shuffle", rng(10), window=4, seed=0)), n=3),
+}
+
+S16 = {"kind": "sequential", "n": 16}
+SAMPLERS = [
+    S16, {"kind": "sequential", "n": 7, "shard": [1, 2, False]}, {"kind": "sequential", "n": 7, "shard": [0, 2, True], "seed": 3},
+    {"kind": "index", "n": 6, "shard": [0, 3, True], "shuffle": True, "epochs": 1, "seed": 32},
+    {"kind": "index", "n": 8, "shard": [0, 4, False], "shuffle": True, "epochs": 1, "seed": 32},
+    {"kind": "index", "n": 5, "shuffle": True, "epochs": 2, "seed": 32}, {"kind": "index", "n": 16, "shard": [1, 2, False], "shuffle": True, "epochs": 1, "seed": 42},
+    {"kind": "index", "n": 16, "shuffle": True, "seed": 42}, {"kind": "index", "n": 9, "epochs": 3},
+    {"kind": "index", "n": 7, "shard": [0, 2, False], "epochs": 2, "seed": 0, "compat": True},
+    {"kind": "index", "n": 7, "shard": [1, 2, False], "epochs": 2, "seed": 0, "shuffle": True, "compat": True}]
+
+LOADERS = {
+    "operations": {"n": 16, "sampler": S16, "ops": ["inc", "even", 2]},
+    "shard": {"n": 8, "sampler": {"kind": "sequential", "n": 8, "shard": [1, 2, False]}, "ops": []},
+    "generators": {"n": 4, "sampler": {"kind": "index", "n": 4, "seed": 42, "epochs": 1}, "ops": ["random"]},
+    "shuffled epochs": {"n": 10, "sampler": {"kind": "index", "n": 10, "seed": 7, "shuffle": True, "epochs": 3, "shard": [1, 2, False]}, "ops": [3]},
+    "flat_map": {"n": 5, "sampler": {"kind": "index", "n": 5, "seed": 42, "epochs": 1}, "ops": ["twice", "inc"]},
+    "unequal shards": {"n": 7, "sampler": {"kind": "index", "n": 7, "seed": 0, "epochs": 2, "shard": [0, 2, False], "compat": True}, "ops": ["inc"]},
+}
+WORKER_LOADERS = {
+    "2 workers": {"n": 16, "sampler": S16, "ops": ["inc", "even", 2], "workers": 2},
+    "3 workers, shard": {"n": 20, "sampler": {"kind": "index", "n": 20, "seed": 1, "shuffle": True, "epochs": 2, "shard": [1, 2, False]}, "ops": ["inc"], "workers": 3},
 }

@@ -558,6 +558,16 @@ IterDataset<T> mix(const std::vector<IterDataset<T>>& data_sets, std::vector<dou
       internal::nodes_of(data_sets), "", internal::mixing_proportions(weights, data_sets.size()),
       std::vector<std::string>()));
 }
+template <class T>
+MapDataset<T> mix(std::initializer_list<MapDataset<T>> data_sets,
+                  std::vector<double> weights = {}) {
+  return mix(std::vector<MapDataset<T>>(data_sets), std::move(weights));
+}
+template <class T>
+IterDataset<T> mix(std::initializer_list<IterDataset<T>> data_sets,
+                   std::vector<double> weights = {}) {
+  return mix(std::vector<IterDataset<T>>(data_sets), std::move(weights));
+}
 // By name: states are by name, so that data sets can be added and removed and weights changed.
 template <class T>
 IterDataset<T> mix(const std::map<std::string, IterDataset<T>>& data_sets,
@@ -591,6 +601,10 @@ MapDataset<T> concatenate(const std::vector<MapDataset<T>>& data_sets) {
   return MapDataset<T>(
       make_node<internal::SelectNode<T>>(internal::nodes_of(data_sets), "", "concatenate",
                                          internal::concatenation(internal::lengths_of(data_sets))));
+}
+template <class T>
+MapDataset<T> concatenate(std::initializer_list<MapDataset<T>> data_sets) {
+  return concatenate(std::vector<MapDataset<T>>(data_sets));
 }
 // Tuples. Map-style: of equal lengths. Iterator-style: strict raises if one ends before another.
 template <class T, class... Ts>
