@@ -135,6 +135,7 @@ ReaderPtr open_source_as(SourcePtr file, std::string_view format, const ReadOpti
   if (format == "riegeli") return make_riegeli_reader(std::move(file), options);
   if (format == "npy") return make_npy_reader(std::move(file), options);
   if (format == "npz") return make_npz_reader(std::move(file), options);
+  if (format == "parquet") return make_parquet_reader(std::move(file), options);
   if (format == "webdataset") return make_webdataset_reader(std::move(file), options);
   if (format == "mds") return make_mds_shard_reader(std::move(file), options);
   if (format == "bagz") {
@@ -365,6 +366,7 @@ std::unique_ptr<RecordWriter> create_records(const std::string& path, const Writ
   if (format == "npy") return make_npy_writer(plain(), o);
   if (format == "npz") return make_npz_writer(plain(), o);
   if (format == "bagz") return make_bagz_writer(plain(), o, path);
+  if (format == "parquet") return make_parquet_writer(plain(), o);
   if (format == "webdataset") return make_webdataset_writer(wrapped(), o);
   if (format == "mds") return make_mds_writer(path, o);
   unknown_format(path, fmt::format("\"{}\", which cannot be written", format));

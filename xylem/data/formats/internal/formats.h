@@ -38,6 +38,10 @@ ReaderPtr make_mds_reader(const std::string& path, const ReadOptions& options);
 ReaderPtr make_mds_shard_reader(SourcePtr file, const ReadOptions& options);
 std::unique_ptr<RecordWriter> make_mds_writer(const std::string& folder, std::string_view options);
 
+ReaderPtr make_parquet_reader(SourcePtr file, const ReadOptions& options);
+std::unique_ptr<RecordWriter> make_parquet_writer(std::unique_ptr<ByteSink> sink,
+                                                  std::string_view options);
+
 // A cursor that reads one record after the other by its index; damage in a record does not hide
 // those behind it.
 std::unique_ptr<RecordCursor> make_indexed_cursor(std::shared_ptr<const RecordReader> reader,

@@ -113,6 +113,10 @@ std::vector<Sample> make_samples() {
         byte_records());
     add(out, "a.riegeli", "riegeli", std::string("chunk_size:300,") + codec, true, byte_records());
   }
+  for (const char* options : {"none,page_rows:4", "snappy,row_group_rows:4",
+                              "gzip,delta,dictionary:false", "zstd,data_page:2,row_group_rows:5",
+                              "brotli,data_page:2,delta,dictionary:false", "lz4_raw"})
+    add(out, "a.parquet", "parquet", options, false, field_records());
   add(out, "a.bag", "bagz", "", false, byte_records());
   add(out, "a.bagz", "bagz", "", false, byte_records());
   add(out, "a.tar", "webdataset", "", false, tar_records());
