@@ -100,20 +100,22 @@ Array Array::astype(DType to, SourceLoc where) const {
 
 Array Array::reshape(Dims to, SourceLoc where) const {
   const ArrayNode& n = need(*this);
-  std::int64_t known = 1;
+  std::int64_t known = 1;  // wraps for sizes that are refused below
   int open = -1;
   for (int i = 0; i < to.ssize(); ++i) {
     if (to[i] == -1 && open < 0)
       open = i;
     else
-      known *= to[i];
+      known = static_cast<std::int64_t>(static_cast<std::uint64_t>(known) *
+                                        static_cast<std::uint64_t>(to[i]));
   }
-  if (open >= 0) to[open] = known == 0 ? 0 : size() / known;
-  bool fits = true;
+  const Dims asked = to;
+  bool fits = open < 0 || known != 0;  // nothing can be inferred beside a zero
+  if (open >= 0 && fits) to[open] = size() / known;
   for (std::int64_t d : to) fits = fits && d >= 0;
   if (!fits || num_elements(to) != size())
     throw_user_error({"reshape", "the new shape must have as many elements as the array",
-                      fmt::format("{} to {}", type_string(), xylem::to_string(to)),
+                      fmt::format("{} to {}", type_string(), xylem::to_string(asked)),
                       "Use -1 for the dimension to be inferred"},
                      CallSite::outermost(where));
   if (to == n.type.dims()) return *this;

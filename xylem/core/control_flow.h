@@ -20,6 +20,18 @@ struct ScanOptions {
   std::int64_t unroll = 1;
 };
 
+namespace internal {
+
+// UserError if a carry comes out of a body, or a result out of a branch, with another structure:
+// other keys, lengths or static fields. Types that differ are compared by their leaves alone.
+template <class A, class B>
+void check_structure(const char* what, const A& expected, const B& given) {
+  if constexpr (std::is_same_v<A, B>)
+    check_structures(what, tree::structure<Array>(expected), tree::structure<Array>(given));
+}
+
+}  // namespace internal
+
 // Carries state over the leading axis of xs: (carry, x) -> pair(carry, y), one step a slice.
 // Returns pair(last carry, ys stacked). Differentiable in both modes.
 template <class F, class Carry, class Xs>
@@ -35,6 +47,7 @@ auto scan(F&& f, const Carry& init, const Xs& xs, const ScanOptions& options = {
         auto c = tree::unflatten<Array>(carry0, in.first(n));
         auto x = tree::unflatten<Array>(xs, in.subspan(n));
         auto [next, out] = f(c, x);
+        internal::check_structure("scan", carry0, next);
         std::vector<Array> all = tree::leaves<Array>(next);
         for (Array& a : tree::leaves<Array>(out)) all.push_back(a);
         y.emplace(std::move(out));
@@ -45,7 +58,7 @@ auto scan(F&& f, const Carry& init, const Xs& xs, const ScanOptions& options = {
                    tree::unflatten<Array>(std::move(*y), std::span<const Array>(r.ys))};
 }
 
-// body while cond holds. Forward mode only.
+// body while cond holds. Forward mode only. The carry keeps its structure.
 template <class Cond, class Body, class Carry>
 auto while_loop(Cond&& cond, Body&& body, const Carry& init) {
   auto carry0 = internal::as_tree(init);
@@ -55,7 +68,9 @@ auto while_loop(Cond&& cond, Body&& body, const Carry& init) {
         return std::vector<Array>{cond(tree::unflatten<Array>(carry0, in))};
       },
       [&](std::span<const Array> in) {
-        return tree::leaves<Array>(body(tree::unflatten<Array>(carry0, in)));
+        auto next = body(tree::unflatten<Array>(carry0, in));
+        internal::check_structure("while_loop", carry0, next);
+        return tree::leaves<Array>(next);
       },
       internal::current_call_site());
   return tree::unflatten<Array>(carry0, std::span<const Array>(r));
@@ -66,14 +81,15 @@ auto while_loop(Cond&& cond, Body&& body, const Carry& init) {
 template <class Body, class Carry>
 auto fori_loop(std::int64_t lower, std::int64_t upper, Body&& body, const Carry& init) {
   auto carry0 = internal::as_tree(init);
-  std::int64_t n = upper > lower ? upper - lower : 0;
   std::size_t leaves = tree::leaves<Array>(carry0).size();
-  std::vector<Array> xs = {internal::index_range(lower, n)};
+  std::vector<Array> xs = {internal::index_range(lower, upper)};
   internal::ScanFlat r = internal::scan(
-      tree::leaves<Array>(carry0), xs, n, false, 1,
+      tree::leaves<Array>(carry0), xs, xs[0].dim(0), false, 1,
       [&](std::span<const Array> in) {
         auto c = tree::unflatten<Array>(carry0, in.first(leaves));
-        return tree::leaves<Array>(body(in[leaves], c));
+        auto next = body(in[leaves], c);
+        internal::check_structure("fori_loop", carry0, next);
+        return tree::leaves<Array>(next);
       },
       internal::current_call_site());
   return tree::unflatten<Array>(carry0, std::span<const Array>(r.carry));
@@ -112,6 +128,7 @@ auto cond(const ArrayArg& pred, True&& on_true, False&& on_false, const Ops&... 
   auto call = [&](auto& f) {
     return [&](std::span<const Array> in) {
       R r = internal::call_with(f, operands, in);
+      if (result) internal::check_structure("cond", *result, r);
       std::vector<Array> leaves = tree::leaves<Array>(r);
       result.emplace(std::move(r));
       return leaves;
@@ -131,6 +148,7 @@ auto switch_(const ArrayArg& index, const std::vector<F>& branches, const Ops&..
   auto call = [&](const F& f) {
     return [&](std::span<const Array> in) {
       R r = internal::call_with(f, operands, in);
+      if (result) internal::check_structure("switch_", *result, r);
       std::vector<Array> leaves = tree::leaves<Array>(r);
       result.emplace(std::move(r));
       return leaves;

@@ -25,6 +25,8 @@ class AxisArg {
   AxisArg(std::vector<int> axes) : axes_(std::move(axes)), all_(false) {}
   // Axes in [0, rank), ascending. UserError if out of range or repeated.
   Dims resolve(int rank, const char* what, SourceLoc where) const;
+  // How many are named; -1 for all.
+  int count() const { return all_ ? -1 : static_cast<int>(axes_.size()); }
 
  private:
   std::vector<int> axes_;

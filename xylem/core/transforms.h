@@ -163,16 +163,22 @@ template <class... Args, int... I>
 std::vector<bool> active_mask(Argnums<I...>, const std::tuple<Args...>& args) {
   std::vector<bool> mask;
   std::size_t k = 0;
+  Array asked;
+  bool found = false;
   std::apply(
       [&](const auto&... a) {
         (..., [&] {
           bool on = ((static_cast<std::size_t>(I) == k) || ...);
-          for (const Array& leaf : tree::leaves<Array>(a))
+          for (const Array& leaf : tree::leaves<Array>(a)) {
             mask.push_back(on && leaf.defined() && is_inexact(leaf.dtype()));
+            if (on && leaf.defined()) asked = leaf;
+            found = found || mask.back();
+          }
           ++k;
         }());
       },
       args);
+  if (asked.defined() && !found) throw_nothing_to_differentiate(asked);
   return mask;
 }
 

@@ -46,6 +46,9 @@ std::string lowered_text(std::span<const Array> args, FlatFunction traced);
 
 // --- differentiation --------------------------------------------------------------------------
 
+// For arguments with arrays, `one` among them, none of which is of a float or complex dtype.
+[[noreturn]] void throw_nothing_to_differentiate(const Array& one);
+
 // results: value, auxiliary results…, one gradient per argument (undefined where not
 // differentiated). Result 0 of f must be a real scalar.
 std::vector<Array> value_and_grad(std::span<const Array> args, const std::vector<bool>& active,
@@ -103,9 +106,13 @@ Array make_abstract(const ShapeDtype& t);
 
 // The outermost call site known so far.
 SourceLoc current_call_site();
-// lower, lower + 1, … as i32[n]; an index clamped to [0, n).
-Array index_range(std::int64_t lower, std::int64_t n);
+// [lower, upper) as i32; an index clamped to [0, n). UserError for what i32 does not hold, for
+// n = 0 and for an index that is no integer scalar.
+Array index_range(std::int64_t lower, std::int64_t upper);
 Array clamp_index(const Array& index, std::size_t n);
+
+// UserError that tells how the structures differ, if they do.
+void check_structures(const char* what, const Structure& expected, const Structure& given);
 
 // --- control flow -------------------------------------------------------------------------------
 

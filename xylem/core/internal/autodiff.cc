@@ -33,6 +33,13 @@ void check_like(const char* what, std::size_t i, const Array& given, const ir::T
 
 }  // namespace
 
+void throw_nothing_to_differentiate(const Array& one) {
+  throw_user_error({"grad", "an argument with arrays of a float or complex dtype",
+                    fmt::format("the differentiated arguments hold {} only", one.type_string()),
+                    "Convert them with astype, or differentiate by others (argnums)"},
+                   CallSite::outermost({}));
+}
+
 std::vector<Array> value_and_grad(std::span<const Array> args, const std::vector<bool>& active,
                                   FlatFunction f, std::size_t& num_outputs, SourceLoc where) {
   CallSite site(where);

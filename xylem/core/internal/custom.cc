@@ -234,6 +234,7 @@ std::vector<Array> custom_vjp(std::span<const Array> args, FlatFunction primal,
 }
 
 Array make_abstract(const ShapeDtype& t) {
+  num_elements(t.shape);  // refuses sizes that cannot be
   // A parameter of a trace of its own: it has a type and nothing else.
   auto holder = std::make_shared<Trace>(TraceKind::kBody, "abstract value");
   return holder->add_argument({ir::Type::tensor(t.dtype, t.shape), t.weak}, Array());

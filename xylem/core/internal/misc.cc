@@ -1,4 +1,6 @@
-#include <limits>
+#include <algorithm>
+#include <cstdint>
+#include <string>
 
 #include "xylem/base/error.h"
 #include "xylem/core/internal/api.h"
@@ -12,9 +14,31 @@ namespace internal {
 
 SourceLoc current_call_site() { return CallSite::outermost({}); }
 
-Array index_range(std::int64_t lower, std::int64_t n) { return arange(lower, lower + n); }
+Array index_range(std::int64_t lower, std::int64_t upper) {
+  if (lower < INT32_MIN || upper > INT32_MAX)
+    throw_user_error({"fori_loop", "bounds that i32 holds",
+                      "[" + std::to_string(lower) + ", " + std::to_string(upper) + ")",
+                      "Count from zero and add the offset in the body, or give array bounds"},
+                     current_call_site());
+  return arange(lower, std::max(lower, upper));
+}
+
+void check_structures(const char* what, const Structure& expected, const Structure& given) {
+  if (expected == given) return;
+  throw_user_error({what, "one structure throughout: the same keys, lengths and static fields",
+                    expected.describe_difference(given),
+                    "Return the structure that was taken, or that the first branch returns"},
+                   current_call_site());
+}
 
 Array clamp_index(const Array& index, std::size_t n) {
+  if (n == 0)
+    throw_user_error({"switch_", "at least one branch", "none", "Give a function per branch"},
+                     current_call_site());
+  if (index.ndim() != 0 || !is_integer(index.dtype()))
+    throw_user_error({"switch_", "an integer scalar as the index", index.type_string(),
+                      "Convert it with astype, or use cond for a bool"},
+                     current_call_site());
   return clip(index, 0, static_cast<int>(n) - 1);
 }
 

@@ -157,7 +157,7 @@ ir::ValueId Trace::use(const Array& a, SourceLoc where) {
 }
 
 Array Trace::concretize(ir::ValueId v, SourceLoc where) {
-  if (finished_) leaked(*this, where);
+  if (finished_ || thread_ != std::this_thread::get_id()) leaked(*this, where);
   if (kind_ != TraceKind::kDiff)
     throw ConcretizationError(
         ErrorParts{

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -81,6 +82,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<Array> known_;  // evaluated values, by id
   std::size_t evaluated_ops_ = 0;
   bool finished_ = false;
+  std::thread::id thread_ = std::this_thread::get_id();
 };
 
 // The innermost trace of this thread, null outside of any.

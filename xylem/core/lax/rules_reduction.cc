@@ -58,7 +58,6 @@ Expr slice_front(Expr x, std::int64_t start, std::int64_t limit, std::int64_t st
 Expr product_tree(Expr x, const Dims& axes) {
   std::int64_t n = 0;
   Expr y = axes_in_front(x, axes, n);
-  if (n == 0) return ir::like(Expr{x.b, ir::reduce(ops::kMultiply, x, axes).v}, 1);
   while (n > 1) {
     std::int64_t half = n / 2;
     Expr product = slice_front(y, 0, 2 * half, 2) * slice_front(y, 1, 2 * half, 2);
@@ -83,11 +82,17 @@ void reduce_jvp(JvpCall& c) {
     c.primal_out = {c.b.clone(c.op, c.primals)[0]};
     ValueId t[2] = {c.tangents[0], c.tangents[1]};
     for (int i = 0; i < 2; ++i)
-      if (t[i] == kNoValue) t[i] = ir::zeros(c.b, c.b.type(c.primals[static_cast<std::size_t>(i)])).v;
+      if (t[i] == kNoValue)
+        t[i] = ir::zeros(c.b, c.b.type(c.primals[static_cast<std::size_t>(i)])).v;
     c.tangent_out = {c.b.clone(c.op, std::span<const ValueId>(t, 2))[0]};
     return;
   }
   if (!init_moves && reducer == &ops::kMultiply) {
+    if (c.b.type(c.primals[0]).size() == 0) {  // a product of nothing does not move
+      c.primal_out = {c.b.clone(c.op, c.primals)[0]};
+      c.tangent_out = {ir::zeros(c.b, c.b.type(c.primal_out[0])).v};
+      return;
+    }
     jvp_through(c, [&](Expr x) { return product_tree(x, axes); });
     return;
   }
@@ -113,8 +118,7 @@ void reduce_jvp(JvpCall& c) {
 }
 
 void reduce_transpose(TransposeCall& c) {
-  XYLEM_CHECK(num_inputs(c.op) == 1 &&
-                  ir::ops::single_op_reducer(*c.op.regions[0]) == &ops::kAdd,
+  XYLEM_CHECK(num_inputs(c.op) == 1 && ir::ops::single_op_reducer(*c.op.regions[0]) == &ops::kAdd,
               "only sums are linear");
   const Dims& axes = c.op.attrs.dims("dimensions");
   Expr ct{&c.b, c.cotangents[0]};

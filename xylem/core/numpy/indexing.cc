@@ -169,11 +169,15 @@ Array argsort(const ArrayArg& x, int axis, bool descending) {
                          {comparator(t, descending)}, x.where)[1];
 }
 
-// The number of elements before each value.
+// The number of elements before each value; NaN comes last.
 Array searchsorted(const ArrayArg& sorted, const ArrayArg& values, bool right) {
   SourceLoc w = sorted.where;
   Array v = expand_dims(values, -1);
-  Array before = right ? less_equal(at(sorted.array, w), v) : less(at(sorted.array, w), v);
+  const auto precedes = [&](const Array& x, const Array& y) {
+    Array nan = logical_and(at(isnan(at(y, w)), w), logical_not(at(isnan(at(x, w)), w)));
+    return logical_or(at(less(at(x, w), y), w), nan);
+  };
+  Array before = right ? logical_not(at(precedes(v, sorted.array), w)) : precedes(sorted.array, v);
   return sum(at(before.astype(DType::kI32, w), w), -1);
 }
 

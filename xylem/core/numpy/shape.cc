@@ -50,15 +50,11 @@ Array moveaxis(const ArrayArg& x, int from, int to) {
 Array expand_dims(const ArrayArg& x, const AxisArg& axis) {
   // Axes count in the result.
   Dims shape = x.array.shape();
-  int added = 1;
-  for (; added < 16; ++added) {
-    try {
-      if (axis.resolve(x.array.ndim() + added, "expand_dims", x.where).ssize() == added) break;
-    } catch (const UserError&) {
-      if (added == 15) throw;
-    }
-  }
-  for (std::int64_t a : axis.resolve(x.array.ndim() + added, "expand_dims", x.where))
+  if (axis.count() < 0)
+    throw UserError(ErrorParts{"expand_dims", "the places of the new axes", "none is named",
+                               "Give an axis of the result, or several"},
+                    internal::CallSite::outermost(x.where));
+  for (std::int64_t a : axis.resolve(x.array.ndim() + axis.count(), "expand_dims", x.where))
     shape.insert(static_cast<std::size_t>(a), 1);
   return x.array.reshape(shape, x.where);
 }
@@ -241,7 +237,11 @@ Array tril(const ArrayArg& x, int k) { return triangle(x, k, true); }
 Array triu(const ArrayArg& x, int k) { return triangle(x, k, false); }
 
 Array diag(const ArrayArg& x, int k) {
-  std::int64_t shift = k < 0 ? -k : k;
+  std::int64_t shift = k < 0 ? -std::int64_t{k} : k;
+  if (x.array.ndim() != 1 && x.array.ndim() != 2)
+    throw UserError(ErrorParts{"diag", "an array of one or two axes", x.array.type_string(),
+                               "Take the diagonal of one matrix at a time, with vmap"},
+                    internal::CallSite::outermost(x.where));
   if (x.array.ndim() == 1) {
     std::int64_t n = x.array.dim(0) + shift;
     std::int64_t before = k > 0 ? shift : 0, after = k < 0 ? shift : 0;
@@ -251,7 +251,9 @@ Array diag(const ArrayArg& x, int k) {
   }
   std::int64_t r = x.array.dim(0), c = x.array.dim(1);
   std::int64_t top = k < 0 ? shift : 0, left = k > 0 ? shift : 0;
-  std::int64_t n = std::max<std::int64_t>(0, std::min(r - top, c - left));
+  top = std::min(top, r);
+  left = std::min(left, c);
+  std::int64_t n = std::min(r - top, c - left);
   Array block = internal::slice(x.array, {top, left}, {top + n, left + n}, {1, 1}, x.where);
   Array kept = where(ArrayArg(eye(n, n, 0, DType::kBool), x.where), block, zeros_like(block));
   return sum(ArrayArg(kept, x.where), 1);
