@@ -316,7 +316,7 @@ void visit_arrays(const T& e, const std::string& path, F&& f) {
     for (std::size_t i = 0; i < e.size(); ++i) visit_arrays(e[i], join(std::to_string(i)), f);
   } else if constexpr (internal::IsMap<T>::value) {
     for (const auto& [key, value] : e) visit_arrays(value, join(key), f);
-  } else {
+  } else if constexpr (reflect::Reflectable<T>) {
     reflect::for_each_field(
         e, [&](std::string_view name, const auto& x) { visit_arrays(x, join(name), f); });
   }

@@ -7,6 +7,8 @@
 
 #include "xylem/base/error.h"
 #include "xylem/base/file.h"
+#include "xylem/data/formats/internal/input_stream.h"
+#include "xylem/data/formats/source.h"
 #include "xylem/data/internal/run_program.h"
 
 namespace xylem::data {
@@ -89,16 +91,42 @@ std::vector<std::string> text_files(std::string_view dataset_path) {
   return files;
 }
 
-std::string load_text(std::string_view dataset_path) {
-  if (trim(dataset_path) == "bible") return load_bible();
+std::string read_text_file(const std::string& path, std::uint64_t max_bytes) {
+  const SourcePtr source = open_file_source(path);
+  internal::InputStream stream(source, internal::detect_wrapping(*source, false));
   std::string text;
-  const std::vector<std::string> files = text_files(dataset_path);
-  for (const std::string& f : files) text += read_file(f);
-  if (text.empty())
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  while (true) {
+    const std::string_view piece = stream.peek(kPiece);
+    if (piece.empty()) return text;
+    if (piece.size() > max_bytes - text.size())
+      throw_user_error({fmt::format("read {}", path), fmt::format("at most {} bytes", max_bytes),
+                        "more", "Split the file, or store it as records"});
+    text += piece;
+    stream.consume(piece.size());
+  }
+}
+
+std::vector<std::string> load_texts(std::string_view dataset_path) {
+  if (trim(dataset_path) == "bible") return {load_bible()};
+  std::vector<std::string> texts;
+  bool empty = true;
+  for (const std::string& f : text_files(dataset_path)) {
+    texts.push_back(read_text_file(f));
+    empty &= texts.back().empty();
+  }
+  if (empty)
     throw_user_error({"dataset_path", "text with at least one byte",
-                      fmt::format("\"{}\" names {} empty file(s)", dataset_path, files.size()),
+                      fmt::format("\"{}\" names {} empty file(s)", dataset_path, texts.size()),
                       "Name a file with text in it"});
-  return text;
+  return texts;
+}
+
+std::string load_text(std::string_view dataset_path) {
+  std::vector<std::string> texts = load_texts(dataset_path);
+  std::string all = std::move(texts[0]);
+  for (std::size_t i = 1; i < texts.size(); ++i) all += texts[i];
+  return all;
 }
 
 TextSplit split_text(std::string_view text) {

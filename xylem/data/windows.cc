@@ -30,6 +30,12 @@ void Windows::copy(std::int64_t i, std::span<std::int32_t> out) const {
   for (std::size_t k = 0; k < out.size(); ++k) out[k] = static_cast<unsigned char>(from[k]);
 }
 
+HostArray Windows::get(std::int64_t i) const {
+  HostArray a(DType::kI32, {length_ + 1});
+  copy(i, {a.as<std::int32_t>(), static_cast<std::size_t>(length_) + 1});
+  return a;
+}
+
 HostArray Windows::range(std::int64_t first, std::int64_t n) const {
   HostArray a(DType::kI32, {n, length_ + 1});
   const std::size_t width = static_cast<std::size_t>(length_) + 1;

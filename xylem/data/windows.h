@@ -20,6 +20,8 @@ class Windows {
 
   std::int64_t size() const { return count_; }
   std::int64_t length() const { return length_; }
+  // Window i as i32[T + 1]: windows are a source of pipelines.
+  HostArray get(std::int64_t i) const;
   // Writes the T + 1 tokens of window i to `out`.
   void copy(std::int64_t i, std::span<std::int32_t> out) const;
   // Windows first … first + n - 1 as i32[n, T + 1]; those past the end repeat the last one.
