@@ -26,7 +26,8 @@ int init_command(const ConfigArguments& a, const std::string& out) {
 int data_batches_command(const ConfigArguments& a, std::int64_t steps, const std::string& out) {
   const train::Run run = train::resolve_run(a.config, a.overrides);
   const train::Dataset dataset = train::Dataset::load(run.config);
-  write_npy(out, data::collect_batches(*train::training_batches(run.config, dataset), steps));
+  auto batches = train::training_batches(run.config, dataset).iterator();
+  write_npy(out, train::collect_batches(batches, steps));
   return kDone;
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
-#include "xylem/data/batches.h"
+#include "xylem/data/dataset.h"
 #include "xylem/data/windows.h"
 #include "xylem/train/config.h"
 
@@ -18,7 +19,13 @@ struct Dataset {
   static Dataset load(const Config& config);
 };
 
-// The run's training batches from the first on: what `xylem train` trains on, in this order.
-std::unique_ptr<data::BatchIterator> training_batches(const Config& config, const Dataset& dataset);
+// The run's training batches, without end: what `xylem train` trains on, in this order. i32[B, T +
+// 1] of the windows; an epoch visits every window once, in an order of its own (that of
+// IndexShuffle with seed + epoch); a batch may span two epochs. The state is a position,
+// {"next_index": batches}.
+data::IterDataset<HostArray> training_batches(const Config& config, const Dataset& dataset);
+
+// The next `steps` batches as u8[steps, B, T + 1].
+HostArray collect_batches(data::DatasetIterator<HostArray>& batches, std::int64_t steps);
 
 }  // namespace xylem::train

@@ -90,7 +90,7 @@ class Training {
                                          .async = run.config.async_checkpointing}),
         config_(settle_config(run, manager_.latest_step().has_value())),
         dataset_(Dataset::load(config_)),
-        batches_(training_batches(config_, dataset_)),
+        batches_(training_batches(config_, dataset_).iterator()),
         step_(make_step(config_)),
         evaluate_(jit(window_losses, {.name = "evaluate"})),
         progress_(options.out, options.terminal, config_.steps, config_.log_period) {
@@ -159,7 +159,7 @@ class Training {
   // Begins the step after the ones before, while their results may still be on the way, and deals
   // with those of the step before: the device always has work.
   void enqueue_step() {
-    const Array tokens(batches_->next());
+    const Array tokens(batches_.next().value());
     auto [state, outputs] = step_(std::move(state_), tokens);
     const Clock::time_point returned = Clock::now();
     state_ = std::move(state);
@@ -239,7 +239,7 @@ class Training {
     w.begin_object();
     w.field("step", next_step_);
     w.key("data_iterator");
-    w.raw(batches_->state());
+    w.raw(batches_.get_state());
     w.key("text");
     w.begin_object();
     w.field("bytes", dataset_.text->size());
@@ -283,7 +283,7 @@ class Training {
       restore_position(*newest, where, saved.state);
     }
     finished_ = next_step_;
-    batches_ = std::make_unique<data::Prefetch>(std::move(batches_));
+    batches_.start_prefetch();
   }
 
   void restore_position(std::int64_t step, const std::string& where, const std::string& state) {
@@ -302,7 +302,7 @@ class Training {
                          text.value("hash64", nlohmann::json()).dump()),
              fmt::format("{} bytes with hash {}", dataset_.text->size(), text_hash()),
              "Bring the text back, or set another run_name to begin anew");
-    batches_->set_state(j["data_iterator"].dump());
+    batches_.set_state(j["data_iterator"].dump());
     next_step_ = step;
   }
 
@@ -353,7 +353,7 @@ class Training {
   checkpoint::CheckpointManager manager_;
   Config config_;
   Dataset dataset_;
-  std::unique_ptr<data::BatchIterator> batches_;
+  data::DatasetIterator<HostArray> batches_;
   Step step_;
   decltype(jit(window_losses)) evaluate_;
   internal::Progress progress_;
