@@ -282,7 +282,12 @@ const Target& host_target() {
       const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(triple(), error);
       if (!llvm_target) fail("target", error);
       std::unique_ptr<llvm::MCSubtargetInfo> info(
-          llvm_target->createMCSubtargetInfo(triple(), wanted, ""));
+          llvm_target->createMCSubtargetInfo(triple(), "", ""));
+      if (!info->isCPUStringValid(wanted))
+        throw UserError(ErrorParts{"environment variable XYLEM_JIT_CPU",
+                                   "a processor that LLVM knows (x86-64-v3, znver4, ...)",
+                                   fmt::format("it is \"{}\"", wanted), "Change or unset it"});
+      info.reset(llvm_target->createMCSubtargetInfo(triple(), wanted, ""));
       t->cpu = wanted;
       for (const llvm::SubtargetFeatureKV& kv : info->getAllProcessorFeatures()) {
         const bool on = info->checkFeatures(std::string("+") + kv.Key);
