@@ -248,7 +248,7 @@ std::vector<Type> concatenate_shape_rule(const OpCall& call) {
       fail(call, "c2",
            fmt::format("operands must agree in every dimension but the concatenated one (axis {})",
                        axis),
-           differ("operand 0", out.with_dims(a), fmt::format("operand {}", i), t.with_dims(b)),
+           differ("operand 0", tensor_operand(call, 0), fmt::format("operand {}", i), t),
            fmt::format("Pad, slice or reshape operand {}", i));
     Dims shape = refine(a, b);
     shape[axis] = out.dim(static_cast<int>(axis));
