@@ -133,6 +133,9 @@ TEST(BytecodeTest, SamplesOfEveryOpComeBackFromEveryVersion) {
     m = parse_stablehlo(text);
     // CHLO ops come back as their decompositions.
     if (text.find("chlo.") != std::string::npos) continue;
+    // Artifacts do not hold the dialects of tests.
+    if (text.find("check.") != std::string::npos || text.find("interpreter.") != std::string::npos)
+      continue;
     // Attributes that say what their absence says are left out.
     std::string want = print_stablehlo(read_bytecode(write_artifact(m, kCurrentVersion)));
     EXPECT_LE(want.size(), text.size());

@@ -42,10 +42,49 @@ bool all_zero(const HostArray& a) {
          std::all_of(p, p + a.nbytes(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// Whether a written type may stand for the inferred one: equal, or dynamic sizes, bounds or
-// encodings say more or less about the same tensor.
-bool agrees(const Type& written, const Type& inferred) {
-  return written == inferred || types_compatible(written, inferred);
+// The empty form of a value that VHLO writes where StableHLO leaves it out.
+bool is_absent(const AttrForm& f, const Attr& a) {
+  if (f.absent == Absent::kRequired || f.absent == Absent::kKeptOnes) return false;
+  if (auto* d = a.get<Dims>()) {
+    if (f.absent == Absent::kOnes) return all_equal(*d, 1);
+    if (f.absent == Absent::kZeros) return all_equal(*d, 0);
+    return d->empty();
+  }
+  if (auto* h = a.get<HostArray>())
+    return f.absent == Absent::kZeros ? all_zero(*h) : h->size() == 0;
+  if (f.absent == Absent::kMinusOne) return is_number(a, -1);
+  if (f.absent == Absent::kOriginal) return is_number(a, 1);
+  if (auto* list = a.list()) {
+    if (f.absent != Absent::kTwoDefaults) return list->empty();
+    return std::all_of(list->begin(), list->end(), [](const Attr& e) {
+      return e.get<EnumAttr>() && e.get<EnumAttr>()->value == "DEFAULT";
+    });
+  }
+  if (auto* b = a.get<bool>()) return !*b;
+  if (auto* s = a.get<std::string>()) return s->empty();
+  if (auto* d = a.dict()) return d->empty();
+  if (auto* e = a.get<EnumAttr>())
+    return e->value == enumeration_of_mnemonic(f.enumeration)->members[0];
+  return is_number(a, 0);
+}
+
+// Attributes that StableHLO's own records spell out where its text leaves them out: those with a
+// default, of ops that have a form of their own in text.
+bool is_elided(std::string_view op, const AttrForm& f, const Attr& a) {
+  if (op == "stablehlo.custom_call") {
+    if (f.name != "has_side_effect" && f.name != "api_version" && f.name != "called_computations" &&
+        f.name != "output_operand_aliases")
+      return false;
+  } else if (op != "stablehlo.composite" && op != "stablehlo.cholesky") {
+    return false;
+  }
+  return is_absent(f, a);
+}
+
+bool is_default_accuracy(const Attr& a) {
+  const OpaqueAttr* text = a.get<OpaqueAttr>();
+  return text && text->text ==
+                     "#stablehlo.result_accuracy<mode = #stablehlo.result_accuracy_mode<DEFAULT>>";
 }
 
 // Structures whose fields are attributes of the op table.
@@ -72,32 +111,6 @@ void record_result_types(const OpDef& def, Attrs& attrs, const std::vector<Type>
   AttrList types;
   for (const Type& t : results) types.push_back(t);
   attrs.set("result_types", std::move(types));
-}
-
-// The empty form of a value that VHLO writes where StableHLO leaves it out.
-bool is_absent(const AttrForm& f, const Attr& a) {
-  if (f.absent == Absent::kRequired || f.absent == Absent::kKeptOnes) return false;
-  if (auto* d = a.get<Dims>()) {
-    if (f.absent == Absent::kOnes) return all_equal(*d, 1);
-    if (f.absent == Absent::kZeros) return all_equal(*d, 0);
-    return d->empty();
-  }
-  if (auto* h = a.get<HostArray>())
-    return f.absent == Absent::kZeros ? all_zero(*h) : h->size() == 0;
-  if (f.absent == Absent::kMinusOne) return is_number(a, -1);
-  if (f.absent == Absent::kOriginal) return is_number(a, 1);
-  if (auto* list = a.list()) {
-    if (f.absent != Absent::kTwoDefaults) return list->empty();
-    return std::all_of(list->begin(), list->end(), [](const Attr& e) {
-      return e.get<EnumAttr>() && e.get<EnumAttr>()->value == "DEFAULT";
-    });
-  }
-  if (auto* b = a.get<bool>()) return !*b;
-  if (auto* s = a.get<std::string>()) return s->empty();
-  if (auto* d = a.dict()) return d->empty();
-  if (auto* e = a.get<EnumAttr>())
-    return e->value == enumeration_of_mnemonic(f.enumeration)->members[0];
-  return is_number(a, 0);
 }
 
 }  // namespace
@@ -277,8 +290,7 @@ void ProgramReader::read_vhlo_attr(const FileOp& op, const AttrForm& form, std::
     case Coding::kAccuracy: {
       const OpaqueAttr* a = get(Mode::kForeign).get<OpaqueAttr>();
       if (!a || !a->text.starts_with("#stablehlo.result_accuracy<")) bad("an accuracy");
-      if (a->text == "#stablehlo.result_accuracy<mode = #stablehlo.result_accuracy_mode<DEFAULT>>")
-        return;
+      if (is_default_accuracy(*a)) return;
       attrs.set(form.name, get(mode_of(def, form.name)));
       return;
     }
@@ -371,8 +383,20 @@ Attrs ProgramReader::read_attrs(const FileOp& op, const OpDef* def) {
       return std::any_of(form->attrs.begin(), form->attrs.end(),
                          [&](const AttrForm& a) { return a.structure == name; });
     };
-    for (const auto& [name, index] : own)
-      attrs.set(name, values_.attr(index, structured(name) ? Mode::kInherent : mode_of(def, name)));
+    const OpForm* form = find_form(op.name->op);
+    for (const auto& [name, index] : own) {
+      const Attr& value =
+          values_.attr(index, structured(name) ? Mode::kInherent : mode_of(def, name));
+      const AttrForm* f = nullptr;
+      if (form)
+        for (const AttrForm& candidate : form->attrs)
+          if (candidate.name == name) f = &candidate;
+      if (f && is_elided(op.name->op, *f, value)) continue;
+      if (f && f->coding == Coding::kAccuracy &&
+          is_default_accuracy(values_.attr(index, Mode::kForeign)))
+        continue;
+      attrs.set(name, value);
+    }
   }
   return attrs;
 }
@@ -385,9 +409,7 @@ void ProgramReader::check_types(Body& body, FileOp& op, const OpDef& def,
   for (ValueId v : operand_ids) operands.push_back(body.graph->type(v));
   auto infer = [&] { return infer_types({def, operands, attrs, regions, {}}); };
   auto same = [&](const std::vector<Type>& inferred) {
-    bool all = inferred.size() == results.size();
-    for (std::size_t i = 0; all && i < inferred.size(); ++i) all = agrees(results[i], inferred[i]);
-    return all;
+    return text::refine_result_types(def, attrs, operands, regions, results, inferred);
   };
   try {
     std::vector<Type> inferred = infer();

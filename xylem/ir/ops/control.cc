@@ -138,7 +138,7 @@ const OpDef kAfterAll = {.name = "stablehlo.after_all",
                          .result_labels = "o1"};
 
 Family control_family() {
-  static const OpDef* const kOps[] = {&kWhile, &kIf, &kCase, &kAfterAll};
+  static const OpDef* const kOps[] = {&kWhile, &kIf, &kCase, &kMap, &kAfterAll};
   return kOps;
 }
 

@@ -15,6 +15,8 @@ extern const OpDef kWhile;
 extern const OpDef kIf;
 // case(index i32[], captures): one region per branch; an index out of range takes the last.
 extern const OpDef kCase;
+// map(inputs × N, captures) {dimensions, num_captures}: region(elements × N, captures) -> element.
+extern const OpDef kMap;
 // after_all(tokens…) -> token
 extern const OpDef kAfterAll;
 

@@ -31,9 +31,9 @@ std::vector<Type> bitcast_shape_rule(const OpCall& call) {
   const Type& x = tensor_operand(call, 0);
   DType to = result_dtype(call.attrs);
   if (x.dtype() == to) return {x};
-  if (is_bool(x.dtype()) || is_bool(to) || !in_elements(to, kElAny))
-    fail(call, "i1", "bool has no bits to share with another type",
-         fmt::format("{} to {}", x.to_string(), dtype_name(to)), "Use convert or compare");
+  if (!in_elements(to, kElAny))
+    fail(call, "i1", "the result must have bits", fmt::format("{} to {}", x.to_string(), dtype_name(to)),
+         "Cast to a bool, number or complex type");
   if (is_complex(x.dtype()) != is_complex(to))
     fail(call, "c2", "complex types cast to complex types only",
          fmt::format("{} to {}", x.to_string(), dtype_name(to)), "Take real and imag apart first");

@@ -18,7 +18,6 @@ namespace {
     }                                      \
   }
 
-XYLEM_LIBM(Exponential, exp);
 XYLEM_LIBM(Log, log);
 XYLEM_LIBM(Tanh, tanh);
 XYLEM_LIBM(Sine, sin);
@@ -35,6 +34,19 @@ XYLEM_LIBM(Atanh, atanh);
 XYLEM_LIBM(Erf, erf);
 XYLEM_LIBM(Erfc, erfc);
 #undef XYLEM_LIBM
+
+struct Exponential {
+  template <class T>
+  T operator()(T x) const {
+    return std::exp(x);
+  }
+  // No angle follows from an infinite imaginary part, even where the modulus is 0: as XLA has it.
+  template <class T>
+  std::complex<T> operator()(std::complex<T> z) const {
+    if (std::isinf(z.real()) && std::isinf(z.imag())) return {T(NAN), T(NAN)};
+    return std::exp(z);
+  }
+};
 
 struct ExponentialMinusOne {
   template <class T>

@@ -128,7 +128,9 @@ struct Square {
   std::complex<T> operator()(std::complex<T> x) const {
     // (re - im)(re + im) loses nothing where re is close to im.
     T re = x.real(), im = x.imag();
-    return {(re - im) * (re + im), re * im + re * im};
+    // Where the sum overflows the difference is still 0.
+    T real = std::isfinite(re) && std::abs(re) == std::abs(im) ? T(0) : (re - im) * (re + im);
+    return {real, re * im + re * im};
   }
 };
 

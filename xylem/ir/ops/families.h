@@ -25,6 +25,15 @@ Family transform_family();
 Family cumulative_family();
 Family custom_linear_family();
 Family foreign_family();
+Family convolution_family();
+Family linalg_family();
+Family batch_norm_family();
+Family custom_family();
+Family check_family();
+Family chlo_family();
+Family dynamic_family();
+Family collective_family();
+Family quantise_family();
 Family kernel_family();  // xylem/ir/kernel/kernel_ops.cc
 
 // All families one after the other: the op table.

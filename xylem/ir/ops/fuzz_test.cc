@@ -130,10 +130,14 @@ TEST(OpFuzzTest, RandomCallsGiveTypesOrErrorsAndCanBeEvaluated) {
       } catch (const Error&) {
         ++bad;
         continue;
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << op->name << ": " << e.what();
+        continue;
       }
       // A loop need not end, and results may be meant to be huge.
       // Foreign ops have no meaning.
-      bool small = op != &ops::kWhile && op != &ops::kForeign && op->name != "xylem.custom_linear";
+      bool small = op != &ops::kWhile && op != &ops::kForeign && op != &ops::kPrint && op->name != "xylem.custom_linear" &&
+                   !op->find_attr("axis_name");
       for (const Type& t : results) {
         small = small && t.is_tensor();
         for (std::int64_t n : t.dims()) small = small && n >= 0 && n < 30;
@@ -150,7 +154,17 @@ TEST(OpFuzzTest, RandomCallsGiveTypesOrErrorsAndCanBeEvaluated) {
       }
       ValueIds ids = b.op(*op, params, attrs, regions);
       GraphPtr g = b.finish({ids.begin(), ids.end()});
-      std::vector<HostArray> out = evaluate(*g, args);
+      std::vector<HostArray> out;
+      try {
+        out = evaluate(*g, args);
+      } catch (const UserError& e) {
+        // Checks fail, collectives miss their grid, sizes that are values do not fit.
+        EXPECT_TRUE(op->is(kEffect) || op->find_attr("result_types")) << op->name << e.what();
+        continue;
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << op->name << ": " << e.what();
+        continue;
+      }
       ASSERT_EQ(out.size(), results.size());
       for (std::size_t i = 0; i < out.size(); ++i) {
         EXPECT_EQ(out[i].dtype(), results[i].dtype()) << op->name;

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
+#include <cmath>
+#include <numbers>
 
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/internal/eval_util.h"
@@ -100,7 +103,8 @@ std::vector<Type> rng_shape_rule(const OpCall& call) {
   if (state.dtype() != DType::kU64 || state.rank() != 1)
     fail(call, "i1", "the state must be a vector of u64", "it is " + state.to_string(),
          "Bitcast the key to u64 words");
-  if (state.dim(0) != 2 && (three_fry_algorithm || state.dim(0) != 3))
+  // DEFAULT is PHILOX, and the specification leaves its state to the implementation.
+  if (state.dim(0) != kDynamic && state.dim(0) != 2 && (three_fry_algorithm || state.dim(0) != 3))
     fail(call, "c2",
          three_fry_algorithm ? "THREE_FRY has a state of 2 words (key, counter)"
                              : "PHILOX has a state of 2 or 3 words (key, counter)",
@@ -135,8 +139,99 @@ std::vector<HostArray> rng_eval(const EvalCall& call) {
   return {std::move(state), std::move(out)};
 }
 
+// rng --------------------------------------------------------------------------------------------
+
+std::vector<Type> rng_distribution_shape_rule(const OpCall& call) {
+  const Type& a = tensor_operand(call, 0, kElBool | kElReal);
+  const Type& b = tensor_operand(call, 1, kElBool | kElReal);
+  const Type& shape = tensor_operand(call, 2, kElInt);
+  for (int i = 0; i < 2; ++i)
+    if (call.operands[static_cast<std::size_t>(i)].rank() != 0)
+      fail(call, i ? "i2" : "i1", fmt::format("operand {} must be a scalar", i),
+           "it is " + call.operands[static_cast<std::size_t>(i)].to_string(), "Pass a scalar");
+  if (shape.rank() != 1)
+    fail(call, "i3", "the shape must have one dimension", "it is " + shape.to_string(),
+         "Pass one size per dimension");
+  if (a.dtype() != b.dtype())
+    fail(call, "c1", "a and b must have one dtype", differ("a", a, "b", b), "Convert one of them");
+  if (call.attrs.str_or("rng_distribution", "") == "NORMAL" && !is_float(a.dtype()))
+    fail(call, "c2", "NORMAL numbers are floats", "the operands are " + a.to_string(),
+         "Convert a and b");
+  const AttrList* types = call.attrs.at("result_types").list();
+  const Type* t = types && types->size() == 1 ? (*types)[0].get<Type>() : nullptr;
+  if (!t || !t->is_tensor() || t->dtype() != a.dtype())
+    fail(call, "c1", fmt::format("the result must be a tensor of {}", dtype_name(a.dtype())),
+         t ? "it is " + t->to_string() : "it is absent", "Give that type");
+  if (!size_fits(shape.dim(0), t->rank()))
+    fail(call, "c3", fmt::format("the result must have {} dimensions", shape.dim(0)),
+         "it is " + t->to_string(), "Give the result that shape");
+  return {*t};
+}
+
+std::vector<HostArray> rng_distribution_eval(const EvalCall& call) {
+  static std::atomic<std::uint64_t> streams{0};
+  Dims shape;
+  for (std::int64_t i = 0; i < call.operands[2].size(); ++i)
+    shape.push_back(integer_scalar(call.operands[2], i));
+  const Type& t = call.result_types[0];
+  for (int d = 0; d < t.rank(); ++d)
+    if (shape[d] < 0 || (t.dim(d) != kDynamic && t.dim(d) != shape[d]))
+      throw UserError(ErrorParts{"rng", fmt::format("the shape is that of {}", t.to_string()),
+                                 fmt::format("it is {}", list(shape)), "Make them agree"},
+                      call.op.loc.source);
+  HostArray out(t.dtype(), shape);
+  std::array<std::uint64_t, 2> counter = {0, 0};
+  std::vector<std::uint64_t> words(static_cast<std::size_t>(2 * out.size()));
+  philox(streams.fetch_add(1), counter, true, words);
+  auto unit = [&](std::size_t i) { return static_cast<double>(words[i] >> 11) * 0x1p-53; };
+  bool normal = call.op.attrs.str_or("rng_distribution", "") == "NORMAL";
+  if (is_float(t.dtype())) {
+    double a = call.operands[0].at(0), b = call.operands[1].at(0);
+    for (std::int64_t i = 0; i < out.size(); ++i) {
+      auto k = static_cast<std::size_t>(2 * i);
+      double v = normal ? a + b * std::sqrt(-2 * std::log1p(-unit(k))) *
+                                  std::cos(2 * std::numbers::pi * unit(k + 1))
+                        : a + (b - a) * unit(k);
+      store(out, i, 1, &v);
+      // Rounding may reach b.
+      if (!normal && a < b && !(out.at(i) < b)) store(out, i, 1, &a);
+    }
+  } else {
+    std::int64_t a = integer_scalar(call.operands[0]), b = integer_scalar(call.operands[1]);
+    std::uint64_t span = static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a);
+    for (std::int64_t i = 0; i < out.size(); ++i) {
+      auto k = static_cast<std::size_t>(2 * i);
+      auto v = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) +
+                                         (b > a ? words[k] % span : 0));
+      store(out, i, 1, &v);
+    }
+  }
+  return {std::move(out)};
+}
+
+// One element of `shape` is one element of the result.
+DimMap rng_dims(const OpCall& call, std::span<const Type> results) {
+  DimMap m;
+  for (const Type& t : call.operands)
+    m.operands.push_back(add_factors(m, t.dims(), DimMap::FactorKind::kOpaque));
+  m.results.push_back(add_factors(m, results[0].dims(), DimMap::FactorKind::kOpaque));
+  return m;
+}
+
 }  // namespace
 
+const OpDef kRng = {
+    .name = "stablehlo.rng",
+    .traits = kEffect,
+    .min_operands = 3,
+    .max_operands = 3,
+    .attrs = {{"rng_distribution", AttrKind::kEnum, true, "UNIFORM NORMAL"},
+              {"result_types", AttrKind::kList}},
+    .shape = rng_distribution_shape_rule,
+    .eval = rng_distribution_eval,
+    .dims = rng_dims,
+    .labels = "rng_i1 rng_i2 rng_i3 rng_c1 rng_c2 rng_c3",
+    .result_labels = "c1 c3"};
 const OpDef kRngBitGenerator = {
     .name = "stablehlo.rng_bit_generator",
     .traits = kExact,
@@ -153,7 +248,7 @@ const OpDef kRngBitGenerator = {
     .result_labels = "o1 c1"};
 
 Family random_family() {
-  static const OpDef* const kOps[] = {&kRngBitGenerator};
+  static const OpDef* const kOps[] = {&kRngBitGenerator, &kRng};
   return kOps;
 }
 

@@ -9,4 +9,9 @@ namespace xylem::ir::ops {
 // PHILOX, as on XLA's CPU. result_dtype: integers of 8 to 64 bits.
 extern const OpDef kRngBitGenerator;
 
+// rng(a, b, shape i64[n]) {rng_distribution, result_types}: UNIFORM in [a, b), NORMAL with mean a
+// and deviation b. StableHLO leaves the generator open: here the n-th op that a process evaluates
+// takes the n-th stream of PHILOX.
+extern const OpDef kRng;
+
 }  // namespace xylem::ir::ops

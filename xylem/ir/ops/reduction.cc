@@ -132,7 +132,7 @@ const OpDef kReduce = {
     .result_labels = "c8 c7"};
 
 Family reduction_family() {
-  static const OpDef* const kOps[] = {&kReduce, &kReduceWindow};
+  static const OpDef* const kOps[] = {&kReduce, &kReduceWindow, &kSelectAndScatter};
   return kOps;
 }
 

@@ -40,7 +40,9 @@ TEST(OpTableTest, EveryNameHasADialectThatItsTraitsAgreeWith) {
     } else if (op->is(kKernelOnly)) {
       EXPECT_EQ(dialect, "kernel") << op->name;
     } else {
-      EXPECT_TRUE(dialect == "stablehlo" || dialect == "chlo") << op->name;
+      EXPECT_TRUE(dialect == "stablehlo" || dialect == "chlo" || dialect == "check" ||
+                  dialect == "interpreter")
+          << op->name;
     }
   }
 }
@@ -75,6 +77,9 @@ TEST(OpTableTest, EveryOpHasADimensionMapOrIsOpaqueForAReason) {
 TEST(OpTableTest, LabelsAreThoseOfTheOpItself) {
   const std::set<std::string_view> none = {
       "stablehlo.optimization_barrier",  // takes anything and gives it back
+      "stablehlo.tuple",                 // takes anything
+      "stablehlo.replica_id",            // takes nothing
+      "stablehlo.partition_id",
   };
   for (const OpDef* op : op_table()) {
     if (op->is(kKernelOnly)) continue;
@@ -95,6 +100,9 @@ TEST(OpTableTest, TranscendentalOpsStateAnErrorBoundAndExactOnesDoNot) {
 TEST(OpTableTest, OpsWithRegionsCanHoldCaptures) {
   for (const OpDef* op : op_table()) {
     if (op->num_regions == 0 || op->is(kXylem) || op->is(kKernelOnly)) continue;
+    // Their regions are functions of the module, or closed like them.
+    if (op->find_attr("result_types") && op->num_regions < 0) continue;
+    if (op->name == "chlo.scan") continue;
     EXPECT_NE(op->find_attr("num_captures"), nullptr) << op->name;
   }
 }

@@ -335,6 +335,170 @@ GraphPtr elementwise_sample(const OpDef& def) {
   return nullptr;
 }
 
+// The ops whose attributes StableHLO text says best.
+constexpr std::string_view kStablehloSamples = R"(
+func.func @convolutions(%x: tensor<1x4x4x2xf32>, %k: tensor<2x2x2x3xf32>, %p: tensor<2x2xi32>) -> (tensor<1x3x3x3xf32>, tensor<1x3x2x3xf32>, tensor<1x?x?x3xf32>) {
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x4x4x2xf32>, tensor<2x2x2x3xf32>) -> tensor<1x3x3x3xf32>
+  %1 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [1, 2], pad = [[0, 0], [1, -1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [true, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision HIGH>, #stablehlo<precision DEFAULT>]} : (tensor<1x4x4x2xf32>, tensor<2x2x2x3xf32>) -> tensor<1x3x2x3xf32>
+  %2 = "stablehlo.dynamic_conv"(%x, %k, %p) <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, feature_group_count = 1 : i64}> : (tensor<1x4x4x2xf32>, tensor<2x2x2x3xf32>, tensor<2x2xi32>) -> tensor<1x?x?x3xf32>
+  return %0, %1, %2 : tensor<1x3x3x3xf32>, tensor<1x3x2x3xf32>, tensor<1x?x?x3xf32>
+}
+func.func @linear_algebra(%a: tensor<3x3xf32>, %z: tensor<4x4xcomplex<f32>>) -> (tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x2xcomplex<f32>>, tensor<4x4xcomplex<f32>>) {
+  %0 = stablehlo.cholesky %a, lower = true : tensor<3x3xf32>
+  %1 = "stablehlo.triangular_solve"(%0, %a) <{left_side = true, lower = true, transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  %2 = stablehlo.fft %a, type = RFFT, length = [3] : (tensor<3x3xf32>) -> tensor<3x2xcomplex<f32>>
+  %3 = stablehlo.fft %z, type = IFFT, length = [4, 4] : (tensor<4x4xcomplex<f32>>) -> tensor<4x4xcomplex<f32>>
+  return %0, %1, %2, %3 : tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x2xcomplex<f32>>, tensor<4x4xcomplex<f32>>
+}
+func.func @batch_norm(%x: tensor<2x3xf32>, %f: tensor<3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) {
+  %0:3 = "stablehlo.batch_norm_training"(%x, %f, %f) <{epsilon = 1.000000e-03 : f32, feature_index = 1 : i64}> : (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  %1 = "stablehlo.batch_norm_inference"(%x, %f, %f, %f, %f) <{epsilon = 1.000000e-03 : f32, feature_index = 1 : i64}> : (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  %2:3 = "stablehlo.batch_norm_grad"(%x, %f, %f, %f, %x) <{epsilon = 1.000000e-03 : f32, feature_index = 1 : i64}> : (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return %0#0, %1, %2#0 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
+}
+func.func @regions(%x: tensor<4xf32>, %s: tensor<2xf32>, %c: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = "stablehlo.select_and_scatter"(%x, %s, %c) <{padding = dense<0> : tensor<1x2xi64>, window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }, {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<4xf32>, tensor<2xf32>, tensor<f32>) -> tensor<4xf32>
+  %2 = "stablehlo.map"(%x, %x) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.multiply %a, %c : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0, %2 : tensor<4xf32>, tensor<4xf32>
+}
+func.func @calls(%x: tensor<2x3xf32>, %t: !stablehlo.token) -> (tensor<2x3xf32>, tensor<2x3xf32>) {
+  %0 = stablehlo.custom_call @"a target"(%x) {api_version = 4 : i32, backend_config = {k = 3 : i64}, called_computations = [@helper], has_side_effect = true, operand_layouts = [dense<[0, 1]> : tensor<2xindex>], output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>], result_layouts = [dense<[1, 0]> : tensor<2xindex>]} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = stablehlo.composite "my.op" %x {composite_attributes = {k = 3 : i64}, decomposition = @helper, version = 1 : i32} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %2 = stablehlo.tuple %0, %1, %t : tuple<tensor<2x3xf32>, tensor<2x3xf32>, !stablehlo.token>
+  %3 = stablehlo.get_tuple_element %2[1] : (tuple<tensor<2x3xf32>, tensor<2x3xf32>, !stablehlo.token>) -> tensor<2x3xf32>
+  return %0, %3 : tensor<2x3xf32>, tensor<2x3xf32>
+}
+func.func private @helper(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.negate %x : tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+func.func @checks(%x: tensor<2x3xf32>) {
+  check.expect_eq %x, %x : tensor<2x3xf32>
+  check.expect_eq_const %x, dense<1.000000e+00> : tensor<2x3xf32>
+  check.expect_almost_eq %x, %x, tolerance = 1.000000e-01 : tensor<2x3xf32>
+  check.expect_almost_eq_const %x, dense<1.000000e+00> : tensor<2x3xf32>
+  check.expect_close %x, %x, max_ulp_difference = 18446744073709551615, min_ulp_difference = 1 : tensor<2x3xf32>, tensor<2x3xf32>
+  %0 = interpreter.probe %x, probe_id = "p" : tensor<2x3xf32>
+  check.expect_serialized_eq %0, probe_id = "p", iter = 1 : tensor<2x3xf32>
+  %1:2 = "interpreter.run_parallel"(%x, %0) <{infeed = [@value], programs = [[@helper], [@helper]]}> : (tensor<2x3xf32>, tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  return
+}
+func.func @printing(%arg0: tensor<2x3xf32>) {
+  interpreter.print %arg0 : tensor<2x3xf32>
+  return
+}
+func.func private @value() -> tensor<i32> {
+  %0 = stablehlo.constant dense<1> : tensor<i32>
+  return %0 : tensor<i32>
+}
+func.func @dynamic(%x: tensor<2x3xf32>, %c: tensor<f32>, %n: tensor<2xi32>, %i: tensor<4x1xi32>, %k: tensor<i32>) -> tensor<?x?xf32> {
+  %0 = stablehlo.dynamic_reshape %x, %n : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<?x?xf32>
+  %1 = stablehlo.dynamic_broadcast_in_dim %x, %n, dims = [0, 1] {known_expanding_dimensions = array<i64: 0>} : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<2x?xf32>
+  %2 = stablehlo.dynamic_iota %n, dim = 0 : (tensor<2xi32>) -> tensor<?x?xi64>
+  %3 = stablehlo.dynamic_pad %x, %c, %n, %n, %n : (tensor<2x3xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf32>
+  %4 = "stablehlo.dynamic_gather"(%x, %i, %n) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false}> : (tensor<2x3xf32>, tensor<4x1xi32>, tensor<2xi32>) -> tensor<4x?xf32>
+  %5 = stablehlo.real_dynamic_slice %x, %n, %n, %n : (tensor<2x3xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf32>
+  %6 = stablehlo.get_dimension_size %0, dim = 1 : (tensor<?x?xf32>) -> tensor<i32>
+  %7 = stablehlo.set_dimension_size %x, %k, dim = 0 : (tensor<2x3xf32>, tensor<i32>) -> tensor<?x3xf32, #stablehlo.bounds<2, ?>>
+  %8 = stablehlo.rng %c, %c, %n, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<2xi32>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
+func.func @collectives(%x: tensor<2x4xf32>, %r: tensor<1xi32>) -> tensor<2x4xf32> {
+  %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 1 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> : (tensor<2x4xf32>) -> tensor<2x8xf32>
+  %1 = "stablehlo.all_reduce"(%x) <{replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>]>, axes = [#stablehlo.axis_ref<name = "x">]>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %2 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = "stablehlo.reduce_scatter"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, scatter_dimension = 1 : i64}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %2 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<2x4xf32>) -> tensor<2x2xf32>
+  %4 = "stablehlo.all_to_all"(%x) <{concat_dimension = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, split_count = 2 : i64, split_dimension = 1 : i64}> : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  %5 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %6 = "stablehlo.collective_broadcast"(%x, %r) <{has_dynamic_root = true, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<2x4xf32>, tensor<1xi32>) -> tensor<2x4xf32>
+  %7 = "stablehlo.collective_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %2 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %8 = stablehlo.replica_id : tensor<ui32>
+  %9 = stablehlo.partition_id : tensor<ui32>
+  %10 = "stablehlo.async_start"(%x) ({
+  ^bb0(%a: tensor<2x4xf32>):
+    %2 = "stablehlo.collective_permute"(%a) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    stablehlo.return %2 : tensor<2x4xf32>
+  }) : (tensor<2x4xf32>) -> !stablehlo.future<tensor<2x4xf32>>
+  %11 = "stablehlo.async_done"(%10) : (!stablehlo.future<tensor<2x4xf32>>) -> tensor<2x4xf32>
+  return %11 : tensor<2x4xf32>
+}
+func.func @host(%t: !stablehlo.token) -> !stablehlo.token {
+  %0:2 = "stablehlo.infeed"(%t) <{infeed_config = "c", layout = [[0]]}> : (!stablehlo.token) -> (tensor<3xf32>, !stablehlo.token)
+  %1 = "stablehlo.outfeed"(%0#0, %0#1) <{outfeed_config = "d"}> : (tensor<3xf32>, !stablehlo.token) -> !stablehlo.token
+  %2 = "stablehlo.send"(%0#0, %1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = true}> : (tensor<3xf32>, !stablehlo.token) -> !stablehlo.token
+  %3:2 = "stablehlo.recv"(%2) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 3>, is_host_transfer = true}> : (!stablehlo.token) -> (tensor<3xf32>, !stablehlo.token)
+  return %3#1 : !stablehlo.token
+}
+func.func @quantised(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.uniform_quantize %x : (tensor<2x3xf32>) -> tensor<2x3x!quant.uniform<i8<-127:127>:f32, 5.000000e-01:10>>
+  %1 = stablehlo.add %0, %0 : (tensor<2x3x!quant.uniform<i8<-127:127>:f32, 5.000000e-01:10>>, tensor<2x3x!quant.uniform<i8<-127:127>:f32, 5.000000e-01:10>>) -> tensor<2x3x!quant.uniform<i8:f32, 2.000000e+00>>
+  %2 = stablehlo.constant() <{value = dense<1> : tensor<2x3xi8>}> : () -> tensor<2x3x!quant.uniform<i8:f32, 2.000000e+00>>
+  %3 = stablehlo.uniform_dequantize %1 : (tensor<2x3x!quant.uniform<i8:f32, 2.000000e+00>>) -> tensor<2x3xf32>
+  return %3 : tensor<2x3xf32>
+}
+func.func @chlo(%x: tensor<4x3xf32>, %w: tensor<2x3x5xf32>, %g: tensor<2xi32>, %i: tensor<2xi32>, %v: tensor<3xf32>) -> tensor<4x5xf32> {
+  %0 = "chlo.ragged_dot"(%x, %w, %g) <{precision_config = [#chlo<precision DEFAULT>, #chlo<precision DEFAULT>], ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>}> : (tensor<4x3xf32>, tensor<2x3x5xf32>, tensor<2xi32>) -> tensor<4x5xf32>
+  %1:2 = chlo.scan(%x) inits(%v) dimension=0 attributes {is_reverse = true} {
+  ^bb0(%a: tensor<3xf32>, %c: tensor<3xf32>):
+    %2 = stablehlo.add %a, %c : tensor<3xf32>
+    stablehlo.return %2, %2 : tensor<3xf32>, tensor<3xf32>
+  } : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>)
+  %3 = "chlo.constant_like"(%x) <{value = 1.000000e+00 : f32}> : (tensor<4x3xf32>) -> tensor<4x3xf32>
+  %4 = chlo.constant dense<1> : tensor<i32>
+  %5 = stablehlo.einsum %x, %w, config = "ij,bjk->bik" : (tensor<4x3xf32>, tensor<2x3x5xf32>) -> tensor<2x4x5xf32>
+  %6 = stablehlo.unary_einsum %x, config = "ij->j" : (tensor<4x3xf32>) -> tensor<3xf32>
+  %7 = "stablehlo.torch_index_select"(%x, %i) <{batch_dims = 0 : i64, dim = 0 : i64}> : (tensor<4x3xf32>, tensor<2xi32>) -> tensor<2x3xf32>
+  return %0 : tensor<4x5xf32>
+}
+)";
+
+// Each broadcasting op on two shapes.
+std::string broadcast_samples() {
+  std::string text;
+  for (const OpDef* def : op_table()) {
+    if (!def->name.starts_with("chlo.broadcast_")) continue;
+    std::string_view n = def->name.substr(15);
+    bool bits = n.starts_with("shift") || n == "and" || n == "or" || n == "xor";
+    std::string t = bits ? "tensor<2x3xi32>" : "tensor<2x3xf32>", u = bits ? "tensor<3xi32>" : "tensor<3xf32>";
+    std::string r = n == "complex"   ? "tensor<2x3xcomplex<f32>>"
+                    : n == "compare" ? "tensor<2x3xi1>"
+                                     : t;
+    bool three = n == "select" || n == "clamp";
+    std::string first = n == "select" ? "tensor<3xi1>" : u;
+    std::string attrs = n == "compare" ? " {comparison_direction = #chlo<comparison_direction LT>}" : "";
+    text += three ? fmt::format("func.func @broadcast_{0}(%p: {1}, %a: {2}, %b: {3}) -> {4} {{\n"
+                                "  %0 = {5} %p, %a, %b : ({1}, {2}, {3}) -> {4}\n  return %0 : {4}\n}}\n",
+                                n, first, t, u, r, def->name)
+                  : fmt::format("func.func @broadcast_{0}(%a: {1}, %b: {2}) -> {3} {{\n"
+                                "  %0 = {4} %a, %b{5} : ({1}, {2}) -> {3}\n  return %0 : {3}\n}}\n",
+                                n, t, u, r, def->name, attrs);
+  }
+  return text;
+}
+
 std::vector<GraphPtr> make_samples() {
   std::string text(kSamples);
   // Three hundred values 0x3F800001, long enough to be printed as bytes.
@@ -344,6 +508,9 @@ std::vector<GraphPtr> make_samples() {
   text.replace(at, 5, hex);
   std::vector<GraphPtr> out;
   for (const Module::Function& f : parse_module(text, "samples").functions) out.push_back(f.graph);
+  for (const std::string& more : {std::string(kStablehloSamples), broadcast_samples()})
+    for (const Module::Function& f : parse_stablehlo(more, "samples").functions)
+      if (!f.is_private) out.push_back(f.graph);
   for (const OpDef* def : op_table()) {
     if (!def->is(kPointwise) || def->num_regions != 0 || def->min_operands < 1 ||
         def->min_operands != def->max_operands)

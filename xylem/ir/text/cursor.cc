@@ -20,6 +20,21 @@ int hex_digit(char c) {
   return -1;
 }
 
+// Where MLIR tells that a token is missing: behind the one before it, comments left out.
+std::size_t behind_last_token(std::string_view text, std::size_t at) {
+  std::size_t end = at;
+  for (;;) {
+    while (end > 0 && (text[end - 1] == ' ' || text[end - 1] == '\t')) --end;
+    if (end == 0) return at;
+    if (text[end - 1] != '\n' && text[end - 1] != '\r') return end;
+    --end;
+    std::size_t start = end == 0 ? std::string_view::npos : text.rfind('\n', end - 1);
+    start = start == std::string_view::npos ? 0 : start + 1;
+    std::size_t comment = text.substr(start, end - start).find("//");
+    if (comment != std::string_view::npos) end = start + comment;
+  }
+}
+
 }  // namespace
 
 bool is_identifier_start(char c) {
@@ -126,7 +141,10 @@ bool Cursor::plain_string(std::string_view& out, std::string_view reading) {
   if (peek() != '"') fail_here(reading, "expected a string", "Write it in double quotes");
   const char* begin = text_.data() + pos_ + 1;
   const void* quote = std::memchr(begin, '"', text_.size() - pos_ - 1);
-  if (!quote) fail(pos_, reading, "a string ends in '\"'", "the text ends first", "Close it");
+  std::size_t rest = quote ? static_cast<std::size_t>(static_cast<const char*>(quote) - begin)
+                           : text_.size() - pos_ - 1;
+  if (!quote || std::memchr(begin, '\n', rest))
+    fail(pos_, reading, "a string ends in '\"' on its line", "it does not", "Close it");
   auto length = static_cast<std::size_t>(static_cast<const char*>(quote) - begin);
   if (std::memchr(begin, '\\', length)) return false;
   out = text_.substr(pos_ + 1, length);
@@ -140,8 +158,8 @@ std::string Cursor::string(std::string_view reading) {
   std::size_t start = pos_++;
   std::string s;
   for (;;) {
-    if (pos_ >= text_.size())
-      fail(start, reading, "a string ends in '\"'", "the text ends first", "Close it");
+    if (pos_ >= text_.size() || text_[pos_] == '\n')
+      fail(start, reading, "a string ends in '\"' on its line", "it does not", "Close it");
     char c = text_[pos_++];
     if (c == '"') return s;
     if (c != '\\') {
@@ -290,7 +308,17 @@ void Cursor::fail(std::size_t pos, std::string_view operation, std::string_view 
 void Cursor::fail_here(std::string_view operation, std::string_view expected,
                        std::string_view advice) {
   std::size_t at = token_pos();
-  fail(at, operation, expected, fmt::format("found {}", found(at)), advice);
+  fail(behind_last_token(text_, at), operation, expected, fmt::format("found {}", found(at)),
+       advice);
+}
+
+void Cursor::fail_labelled(std::string_view label, std::size_t pos, std::string_view operation,
+                           std::string_view expected, std::string_view given,
+                           std::string_view advice) const {
+  failed_pos_ = pos;
+  std::string where = place(pos);
+  ConstraintError parts(std::string(label), ErrorParts{operation, expected, given, advice});
+  throw UserError(fmt::format("{}: error: {}: {}", where, language_, parts.message()));
 }
 
 Cursor::Depth::Depth(Cursor& c) : c_(c) {

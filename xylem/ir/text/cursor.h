@@ -13,6 +13,9 @@ inline constexpr int kMaxDepth = 200;
 // Memory that repeated values ("dense<0> : tensor<…>") of one text may take when spelled out.
 inline constexpr std::int64_t kMaxSplatBytes = std::int64_t{1} << 30;
 
+// The same for what a constant may spell out; beyond that it is read as a broadcast.
+inline constexpr std::int64_t kMaxListedSplatBytes = std::int64_t{1} << 26;
+
 bool is_identifier_start(char c);  // letters and '_'
 bool is_identifier_char(char c);   // letters, digits, '_', '$', '.'
 
@@ -97,7 +100,12 @@ class Cursor {
   std::string found(std::size_t pos) const;
   [[noreturn]] void fail(std::size_t pos, std::string_view operation, std::string_view expected,
                          std::string_view given, std::string_view advice) const;
-  // The same at the next token; the third part names what was found.
+  // The same with a constraint's label.
+  [[noreturn]] void fail_labelled(std::string_view label, std::size_t pos,
+                                  std::string_view operation, std::string_view expected,
+                                  std::string_view given, std::string_view advice) const;
+  // The same where something is missing, which is behind the token before; the third part names
+  // what was found instead.
   [[noreturn]] void fail_here(std::string_view operation, std::string_view expected,
                               std::string_view advice);
 

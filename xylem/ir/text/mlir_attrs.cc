@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "xylem/base/error.h"
 #include "xylem/ir/text/element_text.h"
 #include "xylem/ir/text/mlir_reader.h"
@@ -44,8 +47,18 @@ Attrs MlirReader::read_entries(const OpDef* def, std::string_view close) {
               "Remove one of them");
     Mode mode = def && is_inherent(*def, name) ? Mode::kInherent : Mode::kForeign;
     attrs.set(name, c_.accept('=') ? read_attr(mode) : Attr());
+    if (name == "precision_config" && mode == Mode::kInherent) check_precisions(attrs.at(name), at);
   }
   return attrs;
+}
+
+void MlirReader::check_precisions(const Attr& config, std::size_t at) const {
+  const AttrList* list = config.list();
+  if (!list) return;  // told with the kinds of all attributes
+  for (const Attr& a : *list)
+    if (!a.get<EnumAttr>())
+      c_.fail(at, "precision_config", "its entries are #stablehlo<precision DEFAULT> and the like",
+              fmt::format("found {}", a.to_string()), "Use DEFAULT, HIGH or HIGHEST");
 }
 
 // Text that we do not interpret: the rest of a type or attribute that starts at `start`, up to
@@ -98,6 +111,7 @@ Attr MlirReader::read_number_attr() {
     }
   }
   if (is_float(*dtype)) {
+    if (integral && !hex) bad(type_name);  // floats have a point
     ScalarAttr s{*dtype, 0, 0};
     if (hex) {
       // The bits of a value of the type.
@@ -160,7 +174,8 @@ Attr MlirReader::read_attr(Mode mode) {
       c_.skip();
       return read_foreign(start);
     }
-    case '{': return read_dict(nullptr);
+    case '{':
+      return read_dict(nullptr);
     case '[': {
       c_.step();
       AttrList list;
@@ -176,9 +191,12 @@ Attr MlirReader::read_attr(Mode mode) {
       while (c_.accept("::")) read_symbol();
       return OpaqueAttr{std::string(c_.text().substr(start, c_.pos() - start))};
     }
-    case '#': return read_hash_attr(mode);
-    case '(': return read_foreign(start);
-    default: break;
+    case '#':
+      return read_hash_attr(mode);
+    case '(':
+      return read_foreign(start);
+    default:
+      break;
   }
   char ch = c_.raw();
   if (ch == '-' || ch == '+' || (ch >= '0' && ch <= '9')) return read_number_attr();
@@ -231,6 +249,7 @@ Attr MlirReader::read_hash_attr(Mode mode) {
   std::string_view name = c_.suffix_name("attribute");
   bool dialect = name.find('.') != std::string_view::npos || c_.raw() == '<';
   if (dialect) {
+    check_stablehlo_attr(start, name);
     if (mode == Mode::kInherent && (name.starts_with("stablehlo") || name.starts_with("chlo")))
       return read_structure(start, mode);
     return read_foreign(start);
@@ -245,6 +264,58 @@ Attr MlirReader::read_hash_attr(Mode mode) {
   return v;
 }
 
+Attrs MlirReader::read_conv_dims() {
+  Attrs fields;
+  auto part = [&](char first, std::string_view first_name, char second,
+                  std::string_view second_name, std::string_view spatial_name) {
+    std::size_t at = c_.token_pos();
+    std::vector<std::pair<std::int64_t, std::int64_t>> spatial;  // number, dimension
+    bool seen_first = false, seen_second = false;
+    std::int64_t i = 0;
+    c_.expect('[', "dimension numbers");
+    for (; !c_.accept(']'); ++i) {
+      if (i) c_.expect(',', "dimension numbers");
+      char ch = c_.peek();
+      if (ch == first || ch == second) {
+        c_.step();
+        bool& seen = ch == first ? seen_first : seen_second;
+        if (seen)
+          c_.fail(at, "dimension numbers", "every dimension has one meaning",
+                  fmt::format("'{}' stands twice", ch), "Name it once");
+        seen = true;
+        fields.set(ch == first ? first_name : second_name, i);
+      } else if (ch == '?') {
+        c_.step();
+      } else {
+        if (ch < '0' || ch > '9')
+          c_.fail_here("dimension numbers",
+                       fmt::format("a dimension is {}, {} or a spatial number", first, second),
+                       "Write it like [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]");
+        spatial.push_back({c_.integer("dimension numbers"), i});
+      }
+    }
+    std::sort(spatial.begin(), spatial.end());
+    Dims dims;
+    for (auto [number, dim] : spatial) {
+      if (number != static_cast<std::int64_t>(dims.size()))
+        c_.fail(at, "dimension numbers", "spatial dimensions are 0, 1, … each once",
+                fmt::format("{} is missing or repeated", dims.size()), "Number them in order");
+      dims.push_back(dim);
+    }
+    if (!seen_first || !seen_second)
+      c_.fail(at, "dimension numbers", fmt::format("there are '{}' and '{}'", first, second),
+              "one is missing", "Name both");
+    fields.set(spatial_name, dims);
+  };
+  part('b', "input_batch_dimension", 'f', "input_feature_dimension", "input_spatial_dimensions");
+  c_.expect('x', "dimension numbers");
+  part('i', "kernel_input_feature_dimension", 'o', "kernel_output_feature_dimension",
+       "kernel_spatial_dimensions");
+  c_.expect("->", "dimension numbers");
+  part('b', "output_batch_dimension", 'f', "output_feature_dimension", "output_spatial_dimensions");
+  return fields;
+}
+
 // The cursor stands behind "#stablehlo" or "#stablehlo.name".
 Attr MlirReader::read_structure(std::size_t start, Mode mode) {
   bool member = c_.text().substr(start, c_.pos() - start).find('.') == std::string_view::npos;
@@ -256,6 +327,13 @@ Attr MlirReader::read_structure(std::size_t start, Mode mode) {
     return EnumAttr(value);
   }
   c_.skip();
+  if (c_.text().substr(start, c_.pos() - start).starts_with("#stablehlo.conv<") &&
+      !c_.accept_word("raw")) {
+    Attrs dims = read_conv_dims();
+    c_.expect('>', "structure");
+    return dims;
+  }
+  c_.skip();  // behind "raw"
   // A structure names its fields; anything else is an enumeration's member or has a syntax of its
   // own.
   std::size_t inside = c_.pos();
@@ -273,7 +351,10 @@ Attr MlirReader::read_structure(std::size_t start, Mode mode) {
   }
   Attrs fields;
   while (!c_.accept('>')) {
-    if (!fields.empty()) c_.expect(',', "structure");
+    if (!fields.empty()) {
+      c_.expect(',', "structure");
+      if (c_.accept('>')) break;
+    }
     std::string_view name = c_.identifier("field");
     c_.expect('=', "structure");
     bool integers = c_.peek() == '[';

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 
 #include "xylem/base/error.h"
@@ -13,8 +14,14 @@ namespace xylem::ir::text {
 // Reads the literal between the angle brackets once its type is known.
 class DenseReader {
  public:
-  DenseReader(Cursor& c, const Type& type)
-      : c_(c), type_(type), element_(static_cast<std::size_t>(dtype_bytes(type.dtype()))) {}
+  // `lone`: null, or set if the literal is one value for more elements than `budget` bytes hold,
+  // which is then the result.
+  DenseReader(Cursor& c, const Type& type, std::int64_t& budget, bool* lone)
+      : c_(c),
+        type_(type),
+        element_(static_cast<std::size_t>(dtype_bytes(type.dtype()))),
+        budget_(budget),
+        lone_(lone) {}
 
   HostArray read() {
     std::size_t at = c_.token_pos();
@@ -45,7 +52,16 @@ class DenseReader {
  private:
   HostArray splat(const std::byte* one, std::size_t at) {
     std::int64_t total = type_.nbytes();
-    if (type_.size() > 1) c_.charge(total, at);
+    if (type_.size() > 1 && lone_ && total > budget_) {
+      *lone_ = true;
+      HostArray a(type_.dtype(), {});
+      std::memcpy(a.data(), one, element_);
+      return a;
+    }
+    if (type_.size() > 1) {
+      c_.charge(total, at);
+      budget_ -= total;
+    }
     HostArray a(type_.dtype(), type_.dims());
     if (total == 0) return a;
     if (element_ == 1) {
@@ -159,6 +175,9 @@ class DenseReader {
       }
     }
     std::string_view number = c_.number("dense");
+    if (is_float(dtype) && number.find_first_of(".eEx") == std::string_view::npos)
+      c_.fail(at, "dense", fmt::format("values of {} have a point", dtype_name(dtype)),
+              fmt::format("found '{}'", number), "Write it like 1.0, or as its bits");
     NumberError e = parse_element(number, dtype, out);
     if (e == NumberError::kNone) return;
     c_.fail(at, "dense",
@@ -171,17 +190,47 @@ class DenseReader {
   Cursor& c_;
   const Type& type_;
   std::size_t element_;
+  std::int64_t& budget_;
+  bool* lone_;
   std::byte* out_ = nullptr;
   std::byte* end_ = nullptr;
 };
+
+// To behind the '>' that ends a literal. What cannot stand in one is told at its place.
+void MlirReader::skip_literal() {
+  static constexpr auto kStops = [] {
+    std::array<bool, 256> stops{};
+    for (char ch : {'>', '<', '{', '}', '@', '%', '=', ':', '"', '/', '#', '!'})
+      stops[static_cast<unsigned char>(ch)] = true;
+    return stops;
+  }();
+  std::string_view text = c_.text();
+  for (;;) {
+    std::size_t at = c_.pos();
+    while (at < text.size() && !kStops[static_cast<unsigned char>(text[at])]) ++at;
+    c_.seek(at);
+    char ch = c_.raw();
+    if (ch == '"') {
+      std::string_view hex;
+      if (!c_.plain_string(hex, "dense")) c_.string("dense");
+    } else if (ch == '/' && c_.raw(1) == '/') {
+      c_.skip();
+    } else if (ch == '>') {
+      c_.step();
+      return;
+    } else {
+      c_.fail_here("dense", "expected '>'", "Close the constant");
+    }
+  }
+}
 
 HostArray MlirReader::read_dense() {
   if (c_.accept("dense_resource<")) return read_dense_resource();
   std::size_t start = c_.token_pos();
   c_.expect("dense<", "constant");
   // The elements cannot be read before their type, which stands behind them.
-  std::size_t literal = c_.pos();
-  c_.balanced('<', '>', "dense");
+  std::size_t literal = c_.token_pos();
+  skip_literal();
   c_.expect(':', "dense");
   std::size_t type_at = c_.token_pos();
   Type t = read_type();
@@ -192,7 +241,10 @@ HostArray MlirReader::read_dense() {
   Type storage = t;
   if (t.extra() && t.extra()->quant) storage = Type::tensor(t.extra()->quant->storage, t.dims());
   c_.seek(literal);
-  HostArray a = DenseReader(c_, storage).read();
+  bool lone = false;
+  bool may_be_lone = allow_large_splat_ && !t.extra();
+  HostArray a = DenseReader(c_, storage, splat_budget_, may_be_lone ? &lone : nullptr).read();
+  if (lone) large_splat_ = t;
   c_.expect('>', "dense");
   if (c_.pos() > back) c_.fail(start, "dense", "brackets are balanced", "they are not", "Close it");
   c_.seek(back);

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "xylem/ir/graph.h"
@@ -41,9 +43,19 @@ class MlirReader {
   Attrs read_entries(const OpDef* def, std::string_view close);
   // "dense<…> : type".
   HostArray read_dense();
+  // Lets the next "dense<x> : type" of a large type give x alone; take_large_splat then has the type.
+  void allow_large_splat(bool yes) {
+    allow_large_splat_ = yes;
+    large_splat_.reset();
+  }
+  std::optional<Type> take_large_splat() { return std::exchange(large_splat_, std::nullopt); }
   // "[0, 1]" of integers.
   Dims read_int_list();
+  // "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]": the fields of #stablehlo.conv.
+  Attrs read_conv_dims();
   std::string read_symbol();
+  // Checks the fields of "<…>" of a StableHLO structure as its own parser does; reads it.
+  void check_structure(std::string_view mnemonic, std::size_t at);
 
   // Reads "loc(…)" if it is there.
   bool accept_location(Location& loc);
@@ -70,7 +82,11 @@ class MlirReader {
   Attr read_number_attr();
   Attr read_dense_array(Mode mode);
   Attr read_foreign(std::size_t start);
+  void check_precisions(const Attr& config, std::size_t at) const;
+  // Checks "<…>" at the cursor, behind "#" and the name, if it is one of StableHLO's; goes back.
+  void check_stablehlo_attr(std::size_t at, std::string_view name);
   HostArray read_dense_resource();
+  void skip_literal();
   Location read_location_body(std::string& out);
   Location read_location_alias();
 
@@ -78,6 +94,10 @@ class MlirReader {
   std::unordered_map<std::string_view, Alias> aliases_;  // "#loc", "!t"
   std::size_t resources_pos_ = 0;                        // of "{-#", 0: none
   bool saw_index_ = false;
+  bool allow_large_splat_ = false;
+  std::optional<Type> large_splat_;
+  std::int64_t splat_budget_ = kMaxListedSplatBytes;  // for repeated values that are spelled out
+  bool other_element_ = false;  // the type has elements that StableHLO lacks
   bool allow_unregistered_ = false;
 };
 

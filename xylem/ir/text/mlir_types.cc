@@ -24,6 +24,15 @@ std::optional<DType> element_type_named(std::string_view name) {
   return std::nullopt;
 }
 
+// Numbers of MLIR that StableHLO lacks: values of them are carried, ops refuse them.
+bool is_other_element(std::string_view name) {
+  if (name == "f80" || name == "f128" || name == "tf32") return true;
+  std::size_t i = name.starts_with('s') || name.starts_with('u') ? 1 : 0;
+  if (i >= name.size() || name[i] != 'i' || i + 1 == name.size() || name.size() > i + 9)
+    return false;
+  return name.find_first_not_of("0123456789", i + 1) == std::string_view::npos;
+}
+
 bool is_alias_start(std::string_view line) {
   if (line.size() < 2 || (line[0] != '#' && line[0] != '!') || !is_identifier_start(line[1]))
     return false;
@@ -122,6 +131,10 @@ Type MlirReader::read_type() {
       if (!elements.empty()) c_.expect(',', "tuple type");
       elements.push_back(read_type());
     }
+    for (const Type& t : elements)
+      if (future && !t.is_tensor())
+        c_.fail(at, "future type", "its elements are tensors",
+                fmt::format("found {}", t.to_mlir()), "Use tensors");
     return future ? Type::future(std::move(elements)) : Type::tuple(std::move(elements));
   }
   if (c_.raw() == '!' && is_identifier_start(c_.raw(1))) {
@@ -139,7 +152,14 @@ Type MlirReader::read_type() {
       return t;
     }
   }
-  if (allow_unregistered_ && (c_.text()[at] == '!' || is_identifier_start(c_.text()[at]))) {
+  std::string_view rest = c_.text().substr(at, 40);
+  bool known = rest.starts_with("!stablehlo.") || rest.starts_with("!chlo.");
+  std::string_view word = rest.substr(0, std::min(rest.find_first_of(" <,)>:{\n"), rest.size()));
+  bool builtin = word == "index" || word == "none" || word == "vector" || word == "complex" ||
+                 is_other_element(word) || element_type_named(word);
+  bool foreign = allow_unregistered_ && !rest.empty() &&
+                 (rest[0] == '!' || is_identifier_start(rest[0]));
+  if (!known && (builtin || foreign)) {
     c_.seek(at);
     return Type::foreign(read_foreign(at).get<OpaqueAttr>()->text);
   }
@@ -159,9 +179,13 @@ DType MlirReader::read_element_type(TypeExtra& extra) {
     std::size_t part_at = c_.token_pos();
     DType part = read_element_type(none);
     c_.expect('>', "complex type");
-    if (part != DType::kF32 && part != DType::kF64)
-      c_.fail(part_at, "complex type", "the parts are f32 or f64",
-              fmt::format("found {}", dtype_name(part)), "Use complex<f32> or complex<f64>");
+    if (none.quant)
+      c_.fail(part_at, "complex type", "the parts are f32 or f64", "found a quantised type",
+              "Use complex<f32> or complex<f64>");
+    if (part != DType::kF32 && part != DType::kF64) {
+      other_element_ = true;
+      return DType::kC64;
+    }
     return complex_dtype(part);
   }
   std::string_view name = c_.identifier("element type");
@@ -170,6 +194,10 @@ DType MlirReader::read_element_type(TypeExtra& extra) {
     return DType::kI64;
   }
   std::optional<DType> d = element_type_named(name);
+  if (!d && is_other_element(name)) {
+    other_element_ = true;
+    return DType::kI64;
+  }
   if (!d || is_complex(*d) || *d == DType::kFloat0)
     c_.fail(at, "element type", "expected an element type of StableHLO",
             fmt::format("found '{}'", name), "Use i1, i8, ui8, f32, bf16, complex<f32>, …");
@@ -177,6 +205,7 @@ DType MlirReader::read_element_type(TypeExtra& extra) {
 }
 
 Type MlirReader::read_shaped(bool memref) {
+  const std::size_t start = c_.pos() - 7;  // of "tensor<"
   std::size_t at = c_.token_pos();
   Dims dims;
   std::int64_t elements = 1;
@@ -209,10 +238,13 @@ Type MlirReader::read_shaped(bool memref) {
     dims.push_back(d);
   }
   TypeExtra extra;
+  other_element_ = false;
   DType dtype = read_element_type(extra);
+  bool other = other_element_;
   Type t = memref ? Type::ref(dtype, dims) : Type::tensor(dtype, dims);
   if (!memref && c_.accept(',')) read_encoding(t, extra);
   c_.expect('>', "type");
+  if (other) return Type::foreign(c_.text().substr(start, c_.pos() - start));
   return memref ? t : Type::with_extra(std::move(t), std::move(extra));
 }
 
@@ -239,6 +271,10 @@ void MlirReader::read_encoding(const Type& t, TypeExtra& extra) {
   if (extra.bounds.size() != t.dims().size())
     c_.fail(at, "bounds", fmt::format("there is one entry per dimension ({})", t.rank()),
             fmt::format("found {}", extra.bounds.size()), "Write '?' where there is no bound");
+  for (int i = 0; i < t.rank(); ++i)
+    if (extra.bounds[i] != kDynamic && t.dim(i) != kDynamic)
+      c_.fail(at, "bounds", "only dynamic dimensions have bounds",
+              fmt::format("dimension {} is {}", i, t.dim(i)), "Write '?' for it");
 }
 
 std::vector<Type> MlirReader::read_type_list() {

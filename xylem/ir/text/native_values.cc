@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "xylem/base/error.h"
+#include "xylem/ir/quant.h"
 #include "xylem/ir/text/element_text.h"
 #include "xylem/ir/text/native.h"
 
@@ -257,6 +258,11 @@ QuantParams read_quant(Cursor& c, DType& expressed) {
     c.expect(':', "quantised type");
     q.storage_max = c.integer("quantised type");
     c.expect('>', "quantised type");
+    // The storage type's whole range is the default.
+    QuantParams full;
+    full.storage = q.storage;
+    if (is_integer(q.storage) && dtype_bits(q.storage) <= 32 && storage_range(full) == std::pair(q.storage_min, q.storage_max))
+      q.storage_min = q.storage_max = 0;
   }
   c.expect(':', "quantised type");
   expressed = read_dtype(c);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "xylem/ir/text/cursor.h"
@@ -98,12 +99,116 @@ struct MlirAttrPrinter {
   }
 };
 
-void append_enum(std::string& out, std::string_view attr, std::string_view value) {
-  fmt::format_to(std::back_inserter(out), "#stablehlo<{} {}>", enumeration_of(attr), value);
+std::string_view dialect_of(const OpDef& def) { return def.name.substr(0, def.name.find('.')); }
+
+void append_enum(std::string& out, const OpDef& def, std::string_view attr,
+                 std::string_view value) {
+  fmt::format_to(std::back_inserter(out), "#{}<{} {}>", dialect_of(def), enumeration_of(attr),
+                 value);
 }
 
-void append_structure(std::string& out, const Structure& s, const Attrs& attrs) {
-  fmt::format_to(std::back_inserter(out), "{} = #stablehlo.{}<", s.attr, s.mnemonic);
+// Structures that are kept as dictionaries: what the attribute, or the field of another one, is.
+std::string_view mnemonic_of(std::string_view attr, std::string_view parent) {
+  if (attr == "channel_handle") return "channel_handle";
+  if (attr == "output_operand_aliases") return "output_operand_alias";
+  if (attr == "replica_groups") return "replica_group_mesh_axes";
+  if (attr == "mesh") return "mesh";
+  if (attr == "axes") return parent == "mesh" ? "mesh_axis" : "axis_ref";
+  return {};
+}
+
+void append_structure_field(std::string& out, std::string_view name, const Attr& value,
+                            std::string_view parent);
+
+void append_structure_dict(std::string& out, std::string_view mnemonic, const Attrs& fields) {
+  // Fields in the order of their declaration where that is not the alphabet's.
+  static constexpr std::string_view kFirst[] = {"output_tuple_indices", "mesh", "name"};
+  fmt::format_to(std::back_inserter(out), "#stablehlo.{}<", mnemonic);
+  bool first = true;
+  auto print = [&](std::string_view name, const Attr& value) {
+    fmt::format_to(std::back_inserter(out), "{}{} = ", first ? "" : ", ", name);
+    first = false;
+    append_structure_field(out, name, value, mnemonic);
+  };
+  for (std::string_view name : kFirst)
+    if (const Attr* value = fields.find(name)) print(name, *value);
+  for (const auto& [name, value] : fields.entries())
+    if (std::find(std::begin(kFirst), std::end(kFirst), name) == std::end(kFirst))
+      print(name, value);
+  out += '>';
+}
+
+void append_structure_field(std::string& out, std::string_view name, const Attr& value,
+                            std::string_view parent) {
+  std::string_view mnemonic = mnemonic_of(name, parent);
+  if (const Attrs* fields = value.dict(); fields && !mnemonic.empty())
+    return append_structure_dict(out, mnemonic, *fields);
+  if (const AttrList* list = value.list()) {
+    out += '[';
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      if (i) out += ", ";
+      append_structure_field(out, name, (*list)[i], parent);
+    }
+    out += ']';
+  } else if (const std::int64_t* v = value.get<std::int64_t>()) {
+    fmt::format_to(std::back_inserter(out), "{}", *v);
+  } else if (const Dims* d = value.get<Dims>()) {
+    append_list(out, *d);
+  } else {
+    append_mlir_attr(out, value);
+  }
+}
+
+// "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]".
+void append_conv_dims(std::string& out, const Attrs& attrs) {
+  auto part = [&](std::string_view first, char first_char, std::string_view second,
+                  char second_char, std::string_view spatial) {
+    Dims dims = attrs.dims_or(spatial, {});
+    std::vector<std::string> names(dims.size() + 2, "?");
+    auto set = [&](std::int64_t at, std::string name) {
+      if (at >= 0 && at < static_cast<std::int64_t>(names.size()))
+        names[static_cast<std::size_t>(at)] = std::move(name);
+    };
+    for (std::size_t i = 0; i < dims.size(); ++i) set(dims[i], fmt::format("{}", i));
+    set(attrs.i64_or(first, 0), std::string(1, first_char));
+    set(attrs.i64_or(second, 0), std::string(1, second_char));
+    out += '[';
+    for (std::size_t i = 0; i < names.size(); ++i) out += (i ? ", " : "") + names[i];
+    out += ']';
+  };
+  part("input_batch_dimension", 'b', "input_feature_dimension", 'f', "input_spatial_dimensions");
+  out += 'x';
+  part("kernel_input_feature_dimension", 'i', "kernel_output_feature_dimension", 'o',
+       "kernel_spatial_dimensions");
+  out += "->";
+  part("output_batch_dimension", 'b', "output_feature_dimension", 'f', "output_spatial_dimensions");
+}
+
+// The type of an integer or float attribute that is not i64 or f64.
+std::string_view number_type(std::string_view attr) {
+  static constexpr std::pair<std::string_view, std::string_view> kTable[] = {
+      {"exponent_bits", "i32"},
+      {"mantissa_bits", "i32"},
+      {"index", "i32"},
+      {"api_version", "i32"},
+      {"version", "i32"},
+      {"epsilon", "f32"},
+      {"iter", "ui32"},
+      {"max_ulp_difference", "ui64"},
+      {"min_ulp_difference", "ui64"},
+  };
+  for (auto [name, type] : kTable)
+    if (name == attr) return type;
+  return {};
+}
+
+void append_structure(std::string& out, const OpDef& def, const Structure& s, const Attrs& attrs) {
+  fmt::format_to(std::back_inserter(out), "{} = #{}.{}<", s.attr, dialect_of(def), s.mnemonic);
+  if (s.mnemonic == "conv") {
+    append_conv_dims(out, attrs);
+    out += '>';
+    return;
+  }
   bool first = true;
   for (const StructureField& f : s.fields) {
     std::int64_t number = f.integer ? attrs.i64_or(f.name, 0) : 0;
@@ -142,15 +247,62 @@ void append_mlir_attr(std::string& out, const Attr& attr) {
 void append_inherent_attr(std::string& out, const OpDef& def, std::string_view name,
                           const Attr& attr) {
   append_mlir_name(out, name);
-  out += " = ";
   const AttrDef* a = def.find_attr(name);
-  if (auto* e = attr.get<EnumAttr>()) return append_enum(out, name, e->value);
+  if (a && a->kind == AttrKind::kUnit) return;
+  out += " = ";
+  if (auto* e = attr.get<EnumAttr>()) return append_enum(out, def, name, e->value);
+  if (std::string_view type = number_type(name); !type.empty()) {
+    if (auto* v = attr.get<std::int64_t>()) {
+      if (type == "ui64") {
+        fmt::format_to(std::back_inserter(out), "{} : ui64", static_cast<std::uint64_t>(*v));
+      } else {
+        fmt::format_to(std::back_inserter(out), "{} : {}", *v, type);
+      }
+      return;
+    }
+    if (auto* v = attr.get<double>(); v && type == "f32") {
+      append_float_literal(out, *v, DType::kF32);
+      out += " : f32";
+      return;
+    }
+  }
+  if (auto* d = attr.get<Dims>(); d && name.ends_with("SegmentSizes")) {
+    std::string text;
+    append_i64_array(text, *d);
+    out += text.replace(6, 3, "i32");
+    return;
+  }
+  if (auto* d = attr.get<Dims>(); d && name == "window_reversal") {
+    out += "array<i1";
+    for (std::size_t i = 0; i < d->size(); ++i)
+      fmt::format_to(std::back_inserter(out), "{}{}", i ? ", " : ": ", (*d)[i] ? "true" : "false");
+    out += '>';
+    return;
+  }
+  if (name == "operand_layouts" || name == "result_layouts") {
+    // Dense arrays of index.
+    out += '[';
+    bool first = true;
+    for (const Attr& e : attr.list() ? *attr.list() : AttrList{}) {
+      if (!first) out += ", ";
+      first = false;
+      std::string dense;
+      append_mlir_attr(dense, e);
+      if (std::size_t at = dense.rfind("xi64>"); at != std::string::npos)
+        dense.replace(at, 5, "xindex>");
+      out += dense;
+    }
+    out += ']';
+    return;
+  }
+  if (!mnemonic_of(name, {}).empty() && (attr.dict() || attr.list()))
+    return append_structure_field(out, name, attr, {});
   if (auto* list = attr.list(); list && a) {
     out += '[';
     for (std::size_t i = 0; i < list->size(); ++i) {
       if (i) out += ", ";
       if (auto* e = (*list)[i].get<EnumAttr>()) {
-        append_enum(out, name, e->value);
+        append_enum(out, def, name, e->value);
       } else {
         append_mlir_attr(out, (*list)[i]);
       }
@@ -167,7 +319,7 @@ void append_properties(std::string& out, const OpDef& def, const Attrs& attrs) {
     if (!inside.empty()) inside += ", ";
   };
   const Structure* s = find_structure(def.name);
-  if (s) append_structure(inside, *s, attrs);
+  if (s) append_structure(inside, def, *s, attrs);
   for (const auto& [name, value] : attrs.entries()) {
     const AttrDef* a = def.find_attr(name);
     if (!a || is_derived(name)) continue;
@@ -175,6 +327,7 @@ void append_properties(std::string& out, const OpDef& def, const Attrs& attrs) {
     if (s)
       for (const StructureField& f : s->fields) in_structure = in_structure || f.name == name;
     if (in_structure) continue;
+    if (a->kind == AttrKind::kUnit && value.get<bool>() && !*value.get<bool>()) continue;
     separate();
     append_inherent_attr(inside, def, name, value);
   }

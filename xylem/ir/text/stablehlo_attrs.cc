@@ -5,11 +5,21 @@
 #include <algorithm>
 
 #include "xylem/base/error.h"
+#include "xylem/ir/quant.h"
 
 namespace xylem::ir::text {
 namespace {
 
 const std::vector<Structure>& structures() {
+  static const std::vector<StructureField> kConvFields = {{"input_batch_dimension", true},
+                                                          {"input_feature_dimension", true},
+                                                          {"input_spatial_dimensions"},
+                                                          {"kernel_input_feature_dimension", true},
+                                                          {"kernel_output_feature_dimension", true},
+                                                          {"kernel_spatial_dimensions"},
+                                                          {"output_batch_dimension", true},
+                                                          {"output_feature_dimension", true},
+                                                          {"output_spatial_dimensions"}};
   static const auto* kTable = new std::vector<Structure>{
       {"stablehlo.dot_general",
        "dot_dimension_numbers",
@@ -36,6 +46,26 @@ const std::vector<Structure>& structures() {
         {"scatter_indices_batching_dims"},
         {"scatter_dims_to_operand_dims"},
         {"index_vector_dim", true}}},
+      {"stablehlo.dynamic_gather",
+       "dimension_numbers",
+       "gather",
+       {{"offset_dims"},
+        {"collapsed_slice_dims"},
+        {"operand_batching_dims"},
+        {"start_indices_batching_dims"},
+        {"start_index_map"},
+        {"index_vector_dim", true}}},
+      {"stablehlo.convolution", "dimension_numbers", "conv", kConvFields},
+      {"stablehlo.dynamic_conv", "dimension_numbers", "conv", kConvFields},
+      {"chlo.ragged_dot",
+       "ragged_dot_dimension_numbers",
+       "ragged_dot",
+       {{"lhs_batching_dimensions"},
+        {"rhs_batching_dimensions"},
+        {"lhs_contracting_dimensions"},
+        {"rhs_contracting_dimensions"},
+        {"lhs_ragged_dimensions"},
+        {"rhs_group_dimensions"}}},
   };
   return *kTable;
 }
@@ -70,6 +100,8 @@ bool to_dims(const Attr& a, Dims& out) {
   return false;
 }
 
+}  // namespace
+
 // The value with the kind that the op wants; false if it cannot have that.
 bool to_kind(AttrKind kind, Attr& a) {
   switch (kind) {
@@ -89,35 +121,59 @@ bool to_kind(AttrKind kind, Attr& a) {
     case AttrKind::kFloat:
       if (auto* s = a.get<ScalarAttr>(); s && is_float(s->dtype)) a = s->real;
       return a.get<double>() != nullptr;
-    case AttrKind::kEnum: return a.get<EnumAttr>() != nullptr;
-    case AttrKind::kString: return a.get<std::string>() != nullptr;
-    case AttrKind::kArray: return a.get<HostArray>() != nullptr;
-    case AttrKind::kSymbol: return a.get<SymbolAttr>() != nullptr;
-    case AttrKind::kList: return a.list() != nullptr;
-    case AttrKind::kDict: return a.dict() != nullptr;
-    case AttrKind::kType: return a.get<Type>() != nullptr;
-    case AttrKind::kDType: return a.get<DType>() != nullptr;
-    case AttrKind::kAny: return true;
+    case AttrKind::kEnum:
+      return a.get<EnumAttr>() != nullptr;
+    case AttrKind::kString:
+      return a.get<std::string>() != nullptr;
+    case AttrKind::kArray:
+      return a.get<HostArray>() != nullptr;
+    case AttrKind::kSymbol:
+      return a.get<SymbolAttr>() != nullptr;
+    case AttrKind::kList:
+      return a.list() != nullptr;
+    case AttrKind::kDict:
+      return a.dict() != nullptr;
+    case AttrKind::kType:
+      return a.get<Type>() != nullptr;
+    case AttrKind::kDType:
+      return a.get<DType>() != nullptr;
+    case AttrKind::kAny:
+      return true;
   }
   return false;
 }
 
+namespace {
+
 const char* kind_words(AttrKind kind) {
   switch (kind) {
-    case AttrKind::kDims: return "a list of integers";
-    case AttrKind::kInt: return "an integer";
+    case AttrKind::kDims:
+      return "a list of integers";
+    case AttrKind::kInt:
+      return "an integer";
     case AttrKind::kBool:
-    case AttrKind::kUnit: return "true or false";
-    case AttrKind::kFloat: return "a float";
-    case AttrKind::kEnum: return "a member of its enumeration";
-    case AttrKind::kString: return "a string";
-    case AttrKind::kArray: return "a dense array";
-    case AttrKind::kSymbol: return "a symbol";
-    case AttrKind::kList: return "a list";
-    case AttrKind::kDict: return "a dictionary";
-    case AttrKind::kType: return "a type";
-    case AttrKind::kDType: return "an element type";
-    case AttrKind::kAny: break;
+    case AttrKind::kUnit:
+      return "true or false";
+    case AttrKind::kFloat:
+      return "a float";
+    case AttrKind::kEnum:
+      return "a member of its enumeration";
+    case AttrKind::kString:
+      return "a string";
+    case AttrKind::kArray:
+      return "a dense array";
+    case AttrKind::kSymbol:
+      return "a symbol";
+    case AttrKind::kList:
+      return "a list";
+    case AttrKind::kDict:
+      return "a dictionary";
+    case AttrKind::kType:
+      return "a type";
+    case AttrKind::kDType:
+      return "an element type";
+    case AttrKind::kAny:
+      break;
   }
   return "any value";
 }
@@ -153,11 +209,12 @@ const Structure* find_structure(std::string_view op) {
 }
 
 bool is_derived(std::string_view attr) {
-  return attr == "shape" || attr == "result_dtype" || attr == "num_captures";
+  return attr == "shape" || attr == "result_dtype" || attr == "result_types" ||
+         attr == "num_captures";
 }
 
 bool is_inherent(const OpDef& def, std::string_view attr) {
-  if (const AttrDef* a = def.find_attr(attr)) return a->kind != AttrKind::kAny;
+  if (const AttrDef* a = def.find_attr(attr)) return a->kind != AttrKind::kAny || attr == "replica_groups";
   const Structure* s = find_structure(def.name);
   return s && s->attr == attr;
 }
@@ -174,13 +231,55 @@ Attrs to_inherent(const OpDef& def, Attrs attrs, std::span<const Type> results,
         fail(fmt::format("attribute '{}' is {}", a.name, kind_words(a.kind)),
              fmt::format("it is {}", given->to_string()));
       }
+    } else if (a.name == "result_types") {
+      set_result_types(attrs, results);
     } else if (!results.empty() && results.back().is_tensor()) {
       // Of several results the last one carries the shape (bits of rng_bit_generator).
       if (a.name == "shape" && a.kind == AttrKind::kDims) attrs.set(a.name, results.back().dims());
-      if (a.name == "result_dtype" && a.required) attrs.set(a.name, results.back().dtype());
+      if (a.name == "result_dtype" && a.required)
+        attrs.set(a.name, (is_by_storage(def) ? storage_type(results.back()) : results.back()).dtype());
     }
   }
   return attrs;
+}
+
+bool refine_result_types(const OpDef& def, Attrs& attrs, std::span<const Type> operands,
+                         std::span<const GraphPtr> regions, const std::vector<Type>& written,
+                         const std::vector<Type>& inferred) {
+  if (inferred == written) return true;
+  bool fits = inferred.size() == written.size() && !def.find_attr("result_types");
+  for (std::size_t i = 0; fits && i < inferred.size(); ++i)
+    fits = types_compatible(is_by_storage(def) ? storage_type(written[i]) : written[i],
+                            inferred[i]);
+  if (!fits) return false;
+  set_result_types(attrs, written);
+  infer_types({def, operands, attrs, regions, {}});
+  return true;
+}
+
+void set_result_types(Attrs& attrs, std::span<const Type> results) {
+  AttrList types;
+  for (const Type& t : results) types.push_back(t);
+  attrs.set("result_types", std::move(types));
+}
+
+std::vector<std::string> referenced_functions(const OpDef& def, const Attrs& attrs) {
+  std::vector<std::string> names;
+  auto add = [&](auto&& self, const Attr& a) -> void {
+    if (const SymbolAttr* s = a.get<SymbolAttr>()) names.push_back(s->name);
+    if (const AttrList* list = a.list())
+      for (const Attr& e : *list) self(self, e);
+  };
+  auto attr = [&](std::string_view name) {
+    if (const Attr* a = attrs.find(name)) add(add, *a);
+  };
+  if (def.name == "stablehlo.composite") attr("decomposition");
+  if (def.name == "stablehlo.custom_call") attr("called_computations");
+  if (def.name == "interpreter.run_parallel") {
+    attr("programs");
+    attr("infeed");
+  }
+  return names;
 }
 
 bool derive_result_dtype(const OpDef& def, Attrs& attrs, std::span<const Type> results) {

@@ -37,10 +37,16 @@ inline constexpr std::string_view kOpenRegion = "xylem.open";
 inline constexpr std::string_view kDeclaration = "xylem.declaration";
 inline bool is_declaration(const Graph& g) { return g.attrs.has(kDeclaration); }
 
+// The functions that an op's attributes name, in the order of the regions that stand for them:
+// composite's decomposition, custom_call's called computations, run_parallel's programs and infeed.
+// These regions come before the op's own.
+std::vector<std::string> referenced_functions(const OpDef& def, const Attrs& attrs);
+
 // Null if the op has none.
 const Structure* find_structure(std::string_view op);
 
-// Attributes that StableHLO text does not write: "shape", "result_dtype", "num_captures".
+// Attributes that StableHLO text does not write: "shape", "result_dtype", "result_types",
+// "num_captures".
 bool is_derived(std::string_view attr);
 
 // Whether an attribute belongs to the op's own ones, in StableHLO's spelling or ours.
@@ -53,12 +59,24 @@ using AttrFail = std::function<void(std::string_view, std::string_view)>;
 Attrs to_inherent(const OpDef& def, Attrs attrs, std::span<const Type> results,
                   const AttrFail& fail);
 
+// The value with the kind that an attribute has; false if it cannot have that.
+bool to_kind(AttrKind kind, Attr& a);
+
 // Sets an optional "result_dtype" from the result types; true if the op has it.
 bool derive_result_dtype(const OpDef& def, Attrs& attrs, std::span<const Type> results);
+// Whether the written result types agree with the inferred ones. If they say more (quantisation,
+// sizes, bounds) they become "result_types", which the op's rule is then held against: throws
+// ConstraintError if that fails.
+bool refine_result_types(const OpDef& def, Attrs& attrs, std::span<const Type> operands,
+                         std::span<const GraphPtr> regions, const std::vector<Type>& written,
+                         const std::vector<Type>& inferred);
+// Sets "result_types" to these types.
+void set_result_types(Attrs& attrs, std::span<const Type> results);
 
 // Appends a discardable attribute's value as MLIR text.
 void append_mlir_attr(std::string& out, const Attr& attr);
-// Appends "name = value" of an inherent attribute as the generic form has it.
+// Appends "name = value" of an inherent attribute as the generic form has it; a unit attribute's
+// name alone.
 void append_inherent_attr(std::string& out, const OpDef& def, std::string_view name,
                           const Attr& attr);
 // The inherent attributes in the generic form's spelling, "<{…}>", or nothing.

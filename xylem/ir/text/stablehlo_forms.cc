@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "xylem/base/error.h"
@@ -30,6 +32,7 @@ constexpr Clause kRng[] = {{"distribution", "rng_distribution", Kind::kEnum}};
 constexpr Clause kCholesky[] = {{"lower", "lower", Kind::kBool}};
 constexpr Clause kFft[] = {{"type", "fft_type", Kind::kEnum},
                            {"length", "fft_length", Kind::kDims}};
+constexpr Clause kEinsum[] = {{"config", "einsum_config", Kind::kString}};
 constexpr Clause kTopK[] = {{"k", "k", Kind::kInt}};
 
 constexpr Form kForms[] = {
@@ -49,10 +52,13 @@ constexpr Form kForms[] = {
     {"stablehlo.rng", kRng},
     {"stablehlo.cholesky", kCholesky},
     {"stablehlo.fft", kFft},
+    {"stablehlo.einsum", kEinsum},
+    {"stablehlo.unary_einsum", kEinsum},
     {"chlo.top_k", kTopK, true},
 };
 
 constexpr std::string_view kGenericOnly[] = {
+    "interpreter.run_parallel",
     "stablehlo.all_gather",
     "stablehlo.all_reduce",
     "stablehlo.all_to_all",
@@ -62,6 +68,11 @@ constexpr std::string_view kGenericOnly[] = {
     "stablehlo.case",
     "stablehlo.collective_broadcast",
     "stablehlo.collective_permute",
+    "stablehlo.collective_reduce",
+    "stablehlo.async_start",
+    "stablehlo.async_done",
+    "stablehlo.cross-replica-sum",
+    "stablehlo.torch_index_select",
     "stablehlo.dynamic_conv",
     "stablehlo.dynamic_gather",
     "stablehlo.gather",
@@ -78,7 +89,7 @@ constexpr std::string_view kGenericOnly[] = {
     "stablehlo.sort",
     "stablehlo.triangular_solve",
     "chlo.ragged_dot",
-    "chlo.scan",
+    "chlo.constant_like",
 };
 
 // How the pretty form of an op is read: one look-up instead of a row of comparisons.
@@ -93,6 +104,12 @@ enum class Reader {
   kReduce,
   kWhile,
   kReducePrecision,
+  kConvolution,
+  kCustomCall,
+  kComposite,
+  kGetTupleElement,
+  kCheck,
+  kScan,
 };
 
 struct Entry {
@@ -104,6 +121,7 @@ const std::unordered_map<std::string_view, Entry>& entries() {
   static const auto* kEntries = [] {
     auto* e = new std::unordered_map<std::string_view, Entry>{
         {"stablehlo.constant", {Reader::kConstant}},
+        {"chlo.constant", {Reader::kConstant}},
         {"func.call", {Reader::kCall}},
         {"stablehlo.compare", {Reader::kCompare}},
         {"stablehlo.slice", {Reader::kSlice}},
@@ -112,6 +130,19 @@ const std::unordered_map<std::string_view, Entry>& entries() {
         {"stablehlo.reduce", {Reader::kReduce}},
         {"stablehlo.while", {Reader::kWhile}},
         {"stablehlo.reduce_precision", {Reader::kReducePrecision}},
+        {"stablehlo.convolution", {Reader::kConvolution}},
+        {"stablehlo.custom_call", {Reader::kCustomCall}},
+        {"stablehlo.composite", {Reader::kComposite}},
+        {"stablehlo.get_tuple_element", {Reader::kGetTupleElement}},
+        {"chlo.scan", {Reader::kScan}},
+        {"check.expect_eq", {Reader::kCheck}},
+        {"check.expect_eq_const", {Reader::kCheck}},
+        {"check.expect_almost_eq", {Reader::kCheck}},
+        {"check.expect_almost_eq_const", {Reader::kCheck}},
+        {"check.expect_close", {Reader::kCheck}},
+        {"check.expect_serialized_eq", {Reader::kCheck}},
+        {"interpreter.probe", {Reader::kCheck}},
+        {"interpreter.print", {Reader::kCheck}},
     };
     for (std::string_view op : kGenericOnly) (*e)[op].reader = Reader::kGenericOnly;
     for (const Form& f : kForms) (*e)[f.op].form = &f;
@@ -123,6 +154,27 @@ const std::unordered_map<std::string_view, Entry>& entries() {
 Entry entry_of(std::string_view op) {
   auto it = entries().find(op);
   return it == entries().end() ? Entry{} : it->second;
+}
+
+// Ops whose pretty form has no shorthand for types.
+bool has_functional_type_only(std::string_view op) {
+  static constexpr std::string_view kOps[] = {
+      "stablehlo.bitcast_convert",    "stablehlo.broadcast",
+      "stablehlo.broadcast_in_dim",   "stablehlo.concatenate",
+      "stablehlo.dot",
+      "stablehlo.dot_general",        "stablehlo.dynamic_broadcast_in_dim",
+      "stablehlo.dynamic_iota",       "stablehlo.dynamic_pad",
+      "stablehlo.dynamic_reshape",    "stablehlo.dynamic_slice",
+      "stablehlo.dynamic_update_slice", "stablehlo.einsum",
+      "stablehlo.fft",                "stablehlo.get_dimension_size",
+      "stablehlo.is_finite",
+      "stablehlo.pad",
+      "stablehlo.real_dynamic_slice", "stablehlo.reshape",
+      "stablehlo.rng",                "stablehlo.rng_bit_generator",
+      "stablehlo.set_dimension_size", "stablehlo.slice",
+      "stablehlo.transpose",          "stablehlo.unary_einsum",
+  };
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
 }  // namespace
@@ -143,6 +195,12 @@ void StablehloParser::read_pretty(Scope& scope, ParsedOp& op) {
     case Reader::kReduce: return read_reduce(scope, op);
     case Reader::kWhile: return read_while(scope, op);
     case Reader::kReducePrecision: return read_reduce_precision(scope, op);
+    case Reader::kConvolution: return read_convolution(scope, op);
+    case Reader::kCustomCall: return read_custom_call(scope, op);
+    case Reader::kComposite: return read_composite(scope, op);
+    case Reader::kGetTupleElement: return read_get_tuple_element(scope, op);
+    case Reader::kCheck: return read_check(scope, op);
+    case Reader::kScan: return read_scan(scope, op);
     case Reader::kGenericOnly:
       c_.fail_here(n, "this op has the generic form only",
                    fmt::format("Write \"{}\"(…) <{{…}}>", n));
@@ -195,6 +253,7 @@ void StablehloParser::read_clause(ParsedOp& op, const Clause& clause) {
     case Kind::kInt: op.attrs.set(clause.attr, c_.integer(op.name)); break;
     case Kind::kEnum: op.attrs.set(clause.attr, EnumAttr(c_.identifier(op.name))); break;
     case Kind::kBool: op.attrs.set(clause.attr, r_.read_attr(MlirReader::Mode::kInherent)); break;
+    case Kind::kString: op.attrs.set(clause.attr, c_.string(op.name)); break;
   }
 }
 
@@ -218,8 +277,9 @@ void StablehloParser::read_types(Scope& scope, ParsedOp& op) {
     c_.seek(at);
     return read_function_type(op);
   }
+  if (has_functional_type_only(op.name)) c_.expect('(', op.name);
   std::vector<Type> types = r_.read_type_list();
-  if (c_.accept("->")) {
+  if (!op.name.starts_with("stablehlo.") && c_.accept("->")) {
     op.operand_types = std::move(types);
     op.result_types = r_.read_result_types();
     return;
@@ -237,7 +297,10 @@ void StablehloParser::read_types(Scope& scope, ParsedOp& op) {
     op.result_types = {types[1]};
   } else if (types.size() == 1) {
     // One type for all, or of the result where the operands' follow from it.
-    if (op.name == "stablehlo.complex") {
+    if (op.name == "stablehlo.complex" && types[0].is_tensor()) {
+      Type part = types[0].with_dtype(real_dtype(types[0].dtype()));
+      op.operand_types.assign(op.operands.size(), part);
+    } else if (op.name == "stablehlo.tuple") {
       op.operand_types = actual();
     } else {
       op.operand_types.assign(op.operands.size(), types[0]);
@@ -322,13 +385,17 @@ void StablehloParser::read_dot_general(Scope& scope, ParsedOp& op) {
       c_.expect('[', op.name);
       while (!c_.accept(']')) {
         if (!list.empty()) c_.expect(',', op.name);
-        list.push_back(EnumAttr(c_.identifier(op.name)));
+        std::size_t member_at = c_.token_pos();
+        std::string_view member = c_.identifier(op.name);
+        if (member != "DEFAULT" && member != "HIGH" && member != "HIGHEST")
+          c_.fail(member_at, op.name, "precisions are DEFAULT, HIGH and HIGHEST",
+                  fmt::format("found {}", member), "Use one of them");
+        list.push_back(EnumAttr(member));
       }
       op.attrs.set("precision_config", std::move(list));
     } else if (key == "algorithm") {
       std::size_t start = c_.token_pos();
-      c_.expect('<', op.name);
-      c_.balanced('<', '>', op.name);
+      r_.check_structure("dot_algorithm", start);
       op.attrs.set("algorithm", OpaqueAttr{fmt::format("#stablehlo.dot_algorithm{}",
                                                        c_.text().substr(start, c_.pos() - start))});
     } else {

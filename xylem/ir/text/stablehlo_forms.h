@@ -11,7 +11,7 @@ namespace xylem::ir::text {
 //
 // One table serves the reader and the writer.
 struct Clause {
-  enum class Kind { kDims, kInt, kBool, kEnum };
+  enum class Kind { kDims, kInt, kBool, kEnum, kString };
   std::string_view key;
   std::string_view attr;
   Kind kind;

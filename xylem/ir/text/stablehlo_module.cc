@@ -210,9 +210,10 @@ void StablehloParser::skip_broken_op(std::size_t op_pos) {
     char ch = text[p];
     if (ch == '\n') {
       comment = string = false;  // strings end with their line
-      if (p < failed || depth > 0) continue;
+      if (depth > 0) continue;
       std::size_t next = text.find_first_not_of(" \t\r\n", p);
       if (next == std::string_view::npos) break;
+      if (next < failed) continue;
       std::string_view line = text.substr(next, 80);
       if (starts_op(line) || line[0] == '}' || line[0] == '^') {
         c_.seek(next);
@@ -329,6 +330,8 @@ void StablehloParser::read_function(Module& module, std::size_t op_pos) {
       results.push_back(r_.read_type());
     }
   }
+  check_dialect_attrs(f, "arguments", g.param_attrs);
+  check_dialect_attrs(f, "results", g.result_attrs);
   f.results = results;
   f.broken = false;
   if (c_.accept_word("attributes")) g.attrs = r_.read_dict(nullptr);
@@ -342,6 +345,16 @@ void StablehloParser::read_function(Module& module, std::size_t op_pos) {
   }
   Location loc;
   if (r_.accept_location(loc)) scope.locations().graph = loc;
+}
+
+void StablehloParser::check_dialect_attrs(const Function& f, std::string_view what,
+                                          const std::vector<Attrs>& all) {
+  for (const Attrs& attrs : all)
+    for (const auto& [name, value] : attrs.entries())
+      if (name.find('.') == std::string_view::npos)
+        report(f.pos, fmt::format("function @{}", f.graph->name),
+               fmt::format("attributes of {} belong to a dialect", what),
+               fmt::format("'{}' has no prefix", name), "Write it like jax.name");
 }
 
 // "(T, U) -> V"
@@ -436,6 +449,8 @@ void StablehloParser::read_generic_function(Module& module, std::size_t op_pos) 
   };
   spread("arg_attrs", g.param_attrs, params.size());
   spread("res_attrs", g.result_attrs, results.size());
+  check_dialect_attrs(f, "arguments", g.param_attrs);
+  check_dialect_attrs(f, "results", g.result_attrs);
   if (c_.peek() == '{') g.attrs = r_.read_dict(nullptr);
   if (old)
     for (const char* own :
@@ -494,6 +509,7 @@ void StablehloParser::check_calls() {
     for (const CallSite& call : f.calls) {
       Function& callee = (*functions_)[call.callee];
       std::string operation = fmt::format("call @{}", call.callee);
+      if (call.reference) continue;
       if (!callee.defined) {
         report(call.pos, operation, "the callee is defined in the module",
                "there is no such function", "Define it");
@@ -510,7 +526,28 @@ void StablehloParser::check_calls() {
       check("results", call.results, callee.results);
     }
   }
+  for (auto& [name, f] : *functions_)
+    for (const Deferred& d : f.deferred) check_deferred(d);
   check_recursion();
+}
+
+// The rule of an op that names functions, now that these are read.
+void StablehloParser::check_deferred(const Deferred& d) {
+  const Op& op = d.graph->ops[d.op];
+  std::vector<GraphPtr> regions = op.regions;
+  for (std::size_t i = 0; i < d.functions.size(); ++i) {
+    const Function& f = (*functions_)[d.functions[i]];
+    if (f.broken) return;
+    if (!f.defined) regions[i] = nullptr;
+  }
+  std::vector<Type> operands;
+  for (ValueId v : op.operands) operands.push_back(d.graph->type(v));
+  if (std::any_of(operands.begin(), operands.end(), is_poison)) return;
+  try {
+    infer_types({*op.def, operands, op.attrs, regions, {}});
+  } catch (const Error& e) {
+    report_line(d.pos, e.message());
+  }
 }
 
 // The depth of regions with their calls resolved, by walking the calls without recursion.

@@ -8,6 +8,7 @@
 #include "xylem/ir/ops/foreign.h"
 #include "xylem/ir/ops/movement.h"
 #include "xylem/ir/ops/transform.h"
+#include "xylem/ir/quant.h"
 #include "xylem/ir/text/stablehlo_attrs.h"
 #include "xylem/ir/text/stablehlo_parser.h"
 
@@ -16,25 +17,6 @@
 namespace xylem::ir::text {
 namespace {
 
-// Whether a written type may stand for the inferred one: equal, or dynamic sizes, bounds or
-// encodings say more or less about the same tensor.
-bool agrees(const Type& written, const Type& inferred) {
-  if (written == inferred) return true;
-  if (!written.is_tensor() || !inferred.is_tensor() || written.dtype() != inferred.dtype() ||
-      written.rank() != inferred.rank())
-    return false;
-  const TypeExtra* a = written.extra();
-  const TypeExtra* b = inferred.extra();
-  if ((a && a->quant) || (b && b->quant)) {
-    if (!a || !b || !a->quant || !b->quant || !(*a->quant == *b->quant)) return false;
-  }
-  for (int i = 0; i < written.rank(); ++i)
-    if (written.dim(i) != inferred.dim(i) && written.dim(i) != kDynamic &&
-        inferred.dim(i) != kDynamic)
-      return false;
-  return true;
-}
-
 // Dialects whose ops we know all of, or should.
 bool is_foreign_op(std::string_view name) {
   static constexpr std::string_view kKnown[] = {"stablehlo", "chlo",        "func", "builtin",
@@ -42,6 +24,36 @@ bool is_foreign_op(std::string_view name) {
   std::size_t dot = name.find('.');
   return dot != std::string_view::npos && dot > 0 &&
          std::find(std::begin(kKnown), std::end(kKnown), name.substr(0, dot)) == std::end(kKnown);
+}
+
+// The op whose inherent attributes these are; null if they are all carried as they stand.
+const OpDef* attrs_of(const ParsedOp& op) {
+  if (op.foreign) return nullptr;
+  return op.name == "stablehlo.dot" ? &ops::kDotGeneral : op.def;
+}
+
+// Ops that look into their regions before the regions' own ops are verified.
+bool checks_regions_first(std::string_view op) {
+  static constexpr std::string_view kOps[] = {
+      "stablehlo.all_reduce",     "stablehlo.reduce",  "stablehlo.reduce_scatter",
+      "stablehlo.reduce_window",  "stablehlo.scatter", "stablehlo.select_and_scatter",
+  };
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+// Empty lists stand for the defaults of windows.
+void drop_empty_windows(Attrs& attrs) {
+  for (std::string_view name : {"window_strides", "base_dilations", "window_dilations",
+                                "lhs_dilation", "rhs_dilation", "window_reversal"}) {
+    const Attr* a = attrs.find(name);
+    const Dims* d = a ? a->get<Dims>() : nullptr;
+    if (d && d->empty()) attrs.erase(name);
+  }
+}
+
+bool returns_poison(const Graph& g) {
+  return std::any_of(g.results.begin(), g.results.end(),
+                     [&](ValueId v) { return is_poison(g.type(v)); });
 }
 
 // Numbers the values of a region anew: parameters in the given order, undefined ones, results.
@@ -116,8 +128,11 @@ ValueId Scope::find(std::string_view name, int index) {
 
 void StablehloParser::define(Scope& scope, std::string_view name, std::size_t at,
                              Scope::Range range) {
-  if (!scope.names.emplace(name, range).second)
-    report(at, "value", "a region defines every name once",
+  bool added = scope.names.emplace(name, range).second;
+  // Names of the regions around are seen here, so they cannot be used again.
+  for (const Scope* s = scope.parent; s && added; s = s->parent) added = !s->names.contains(name);
+  if (!added)
+    report(at, "value", "a name is defined once where it is seen",
            fmt::format("%{} is defined again", name), "Give it another name");
 }
 
@@ -218,34 +233,49 @@ std::unique_ptr<Scope> StablehloParser::read_region(Scope& outer, bool open) {
 void StablehloParser::read_block(Scope& scope, bool open) {
   Cursor::Depth depth(c_);
   ++region_depth_;
-  if (function_) function_->depth = std::max(function_->depth, region_depth_);
   const int depth_here = region_depth_;
-  while (!read_terminator(scope)) {
-    if (open && c_.peek() == '}') {
-      scope.graph->attrs.set(kOpenRegion, {});
-      break;
-    }
+  if (function_) function_->depth = std::max(function_->depth, region_depth_);
+  std::size_t last = c_.pos();  // where the last op started
+  const std::size_t owner = region_owner_;
+  const bool owner_checks = owner_checks_regions_;
+  bool done = false, recovered = false;
+  for (;;) {
     if (c_.at_end()) c_.fail_here("region", "expected an op", "Close the region");
-    if (c_.peek() == '}') {
-      report(c_.token_pos(), "region", "the last op is return", "there is none", "Write it");
-      break;
-    }
+    if (c_.peek() == '}') break;
     std::size_t at = c_.pos();
     try {
       if (c_.peek() == '^')
         c_.fail_here("region", "regions of StableHLO have one block", "Use if, case and while");
-      read_op(scope);
+      if (done) {
+        report(last, "return", "it is the last op of its block", "more ops follow",
+               "Move them in front of it");
+        done = false;
+        recovered = true;
+      }
+      last = at;
+      done = read_terminator(scope);
+      if (!done) last = read_op(scope);
     } catch (const UserError& e) {
       report_thrown(e);
+      recovered = true;
       region_depth_ = depth_here;
+      region_owner_ = owner;
+      owner_checks_regions_ = owner_checks;
       skip_broken_op(at);
     }
   }
+  if (!done && open) scope.graph->attrs.set(kOpenRegion, {});
+  if (!done && !open && !recovered)
+    report(owner_checks_regions_ ? owner : last, "region", "the last op is return", "there is none", "Write it");
+  // What was lost may have been the return.
+  if (!done && !open) scope.graph->results.push_back(poison_value(scope));
   --region_depth_;
 }
 
 bool StablehloParser::read_terminator(Scope& scope) {
   std::size_t start = c_.token_pos();
+  char ch = c_.raw();
+  if (ch != 's' && ch != 'r' && ch != 'f' && ch != '"') return false;
   bool pretty = c_.accept_word("stablehlo.return") || c_.accept_word("return") ||
                 c_.accept_word("func.return");
   bool generic = !pretty && (c_.accept("\"stablehlo.return\"") || c_.accept("\"func.return\""));
@@ -267,24 +297,27 @@ bool StablehloParser::read_terminator(Scope& scope) {
     c_.expect(':', "return");
     types = r_.read_type_list();
   }
-  bool same = types.size() == op.operands.size(), poison = false;
-  std::vector<Type> have;
-  for (std::size_t i = 0; i < op.operands.size(); ++i) {
-    have.push_back(scope.graph->type(op.operands[i]));
-    same = same && have.back() == types[i];
-    poison = poison || is_poison(have.back());
+  if (types.size() != op.operands.size()) {
+    report(at, "return", fmt::format("{} values are returned", op.operands.size()),
+           fmt::format("{} types are written", types.size()), "Write one for each");
+    op.operands.assign(1, poison_value(scope));
+    op.operand_pos.assign(1, at);
+    types.assign(1, poison_type());
   }
-  if (!same && !poison)
-    report(at, "return",
-           fmt::format("the written types are those of the values ({})", join_types(have)),
-           fmt::format("they are ({})", join_types(types)), "Correct the types");
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    const Type& have = scope.graph->type(op.operands[i]);
+    if (have == types[i] || is_poison(have)) continue;
+    report(op.operand_pos[i], "return", fmt::format("value {} is {}", i, have.to_mlir()),
+           fmt::format("its written type is {}", types[i].to_mlir()), "Make them agree");
+    op.operands[i] = poison_value(scope);
+  }
   scope.graph->results = op.operands;
   Location loc;
   if (r_.accept_location(loc)) scope.locations().terminator = loc;
   return true;
 }
 
-void StablehloParser::read_op(Scope& scope) {
+std::size_t StablehloParser::read_op(Scope& scope) {
   std::vector<ResultName> names;
   if (c_.peek() == '%') {
     do {
@@ -303,8 +336,10 @@ void StablehloParser::read_op(Scope& scope) {
     } while (c_.accept(','));
     c_.expect('=', "op");
   }
+  std::size_t at = c_.token_pos();
   try {
     read_named_op(scope, names);
+    return at;
   } catch (const UserError&) {
     for (const ResultName& n : names) {
       auto first = static_cast<ValueId>(scope.graph->values.size());
@@ -342,13 +377,48 @@ void StablehloParser::read_named_op(Scope& scope, const std::vector<ResultName>&
       op.def = &ops::kForeign;
     }
   }
+  const std::size_t outer_owner = std::exchange(region_owner_, op.pos);
+  const bool outer_checks = std::exchange(owner_checks_regions_, checks_regions_first(op.name));
+  r_.allow_large_splat(op.def == &ops::kConstant);
   if (generic) {
     read_generic(scope, op);
   } else {
     read_pretty(scope, op);
   }
+  region_owner_ = outer_owner;
+  owner_checks_regions_ = outer_checks;
   r_.accept_location(op.loc);
-  finish_op(scope, op, names);
+  if (std::optional<Type> t = r_.take_large_splat()) {
+    if (!generic) op.result_types = {*t};  // the pretty form writes it once
+    finish_large_splat(scope, op, names, std::move(*t));
+  } else {
+    finish_op(scope, op, names);
+  }
+}
+
+// A constant of more equal elements than memory should hold: one element and its broadcast.
+void StablehloParser::finish_large_splat(Scope& scope, ParsedOp& op,
+                                         const std::vector<ResultName>& names, Type type) {
+  ParsedOp broadcast;
+  broadcast.pos = op.pos;
+  broadcast.name = ops::kBroadcastInDim.name;
+  broadcast.def = &ops::kBroadcastInDim;
+  broadcast.loc = op.loc;
+  Type scalar = Type::tensor(type.dtype());
+  if (op.result_types.size() != 1 || op.result_types[0] != type) {
+    if (!op.result_types.empty())
+      report(op.pos, op.name, fmt::format("the result types are ({})", type.to_mlir()),
+             fmt::format("the written ones are ({})", join_types(op.result_types)),
+             "Correct the written types");
+  }
+  op.result_types = {scalar};
+  finish_op(scope, op, {});
+  broadcast.operands = {static_cast<ValueId>(scope.graph->values.size() - 1)};
+  broadcast.operand_pos = {op.pos};
+  broadcast.operand_types = {scalar};
+  broadcast.attrs.set("broadcast_dimensions", Dims{});
+  broadcast.result_types = {std::move(type)};
+  finish_op(scope, broadcast, names);
 }
 
 // "name"(%a) <{…}> ({…}, {…}) {…} : (T) -> U
@@ -359,7 +429,7 @@ void StablehloParser::read_generic(Scope& scope, ParsedOp& op) {
   if (c_.peek() == '[')
     c_.fail_here("op", "ops of StableHLO have no successor blocks", "Use if, case and while");
   if (c_.accept("<{")) {
-    op.attrs = r_.read_entries(op.def, "}");
+    op.attrs = r_.read_entries(attrs_of(op), "}");
     c_.expect('>', "properties");
     if (op.foreign) op.attrs = {{"properties", Attr(std::move(op.attrs))}};
   }
@@ -384,7 +454,7 @@ void StablehloParser::read_generic(Scope& scope, ParsedOp& op) {
 void StablehloParser::read_optional_attrs(ParsedOp& op) {
   if (c_.peek() != '{') return;
   std::size_t at = c_.token_pos();
-  Attrs more = r_.read_dict(op.foreign ? nullptr : op.def);
+  Attrs more = r_.read_dict(attrs_of(op));
   if (op.foreign) {
     if (!more.empty()) op.attrs.set("attributes", Attr(std::move(more)));
     return;
@@ -432,55 +502,79 @@ void StablehloParser::finish_regions(Scope& scope, ParsedOp& op, std::vector<Gra
   }
 }
 
+// Whether the operands have the types that are written for them.
+bool StablehloParser::check_written_operands(const ParsedOp& op, const std::vector<Type>& operands) {
+  if (op.operand_types.size() != op.operand_pos.size()) {
+    report(op.pos, op.name, "there is a type for every operand",
+           fmt::format("{} operands have {} types", op.operand_pos.size(), op.operand_types.size()),
+           "Write one for each");
+    return false;
+  }
+  for (std::size_t i = 0; i < op.operand_types.size(); ++i) {
+    if (op.operand_types[i] == operands[i] || is_poison(operands[i])) continue;
+    report(op.operand_pos[i], op.name, fmt::format("operand {} is {}", i, operands[i].to_mlir()),
+           fmt::format("its written type is {}", op.operand_types[i].to_mlir()), "Make them agree");
+    return false;
+  }
+  return true;
+}
+
 std::vector<Type> StablehloParser::check_types(Scope& scope, ParsedOp& op,
-                                               const std::vector<GraphPtr>& regions) {
+                                               const std::vector<GraphPtr>& regions,
+                                               bool deferred) {
   std::vector<Type> operands;
   for (ValueId v : op.operands) {
     operands.push_back(scope.graph->type(v));
     if (is_poison(operands.back())) return op.result_types;
   }
-  if (!op.operand_types.empty() || op.operand_pos.empty()) {
-    bool same = op.operand_types.size() == op.operand_pos.size();
-    for (std::size_t i = 0; same && i < op.operand_types.size(); ++i) {
-      if (op.operand_types[i] == operands[i]) continue;
-      report(op.operand_pos[i], op.name, fmt::format("operand {} is {}", i, operands[i].to_mlir()),
-             fmt::format("its written type is {}", op.operand_types[i].to_mlir()),
-             "Make them agree");
-      return op.result_types;
-    }
-    if (!same) {
-      report(
-          op.pos, op.name, "there is a type for every operand",
-          fmt::format("{} operands have {} types", op.operand_pos.size(), op.operand_types.size()),
-          "Write one for each");
-      return op.result_types;
-    }
-  }
+  if ((!op.operand_types.empty() || op.operand_pos.empty()) && !check_written_operands(op, operands))
+    return op.result_types;
+  for (const auto& region : op.regions)
+    if (returns_poison(*region->graph)) return op.result_types;
+  if (deferred) return op.result_types;
   auto infer = [&] { return infer_types({*op.def, operands, op.attrs, regions, {}}); };
-  auto same = [&](const std::vector<Type>& inferred) {
-    bool all = inferred.size() == op.result_types.size();
-    for (std::size_t i = 0; all && i < inferred.size(); ++i)
-      all = agrees(op.result_types[i], inferred[i]);
-    return all;
-  };
+  // Ops such as dot_general name their element type only if it is not the operands'.
+  Attrs before = op.attrs;
+  bool derived = false;
   try {
-    std::vector<Type> inferred = infer();
-    if (same(inferred)) return op.result_types;
-    // Ops such as dot_general name their element type only if it is not the operands'.
-    Attrs before = op.attrs;
-    if (inferred.size() == op.result_types.size() &&
+    std::vector<Type> inferred;
+    try {
+      inferred = infer();
+    } catch (const ConstraintError&) {
+      derived = derive_result_dtype(*op.def, op.attrs, op.result_types);
+      if (!derived) throw;
+      inferred = infer();
+    }
+    if (refine_types(op, operands, regions, inferred)) return op.result_types;
+    if (!derived && inferred.size() == op.result_types.size() &&
         derive_result_dtype(*op.def, op.attrs, op.result_types)) {
       std::vector<Type> again = infer();
-      if (same(again)) return op.result_types;
+      if (refine_types(op, operands, regions, again)) return op.result_types;
       op.attrs = std::move(before);
     }
-    report(op.pos, op.name, fmt::format("the result types are ({})", join_types(inferred)),
-           fmt::format("the written ones are ({})", join_types(op.result_types)),
-           "Correct the written types");
+    std::string label;
+    for (std::size_t i = 0; i < inferred.size() && i < op.result_types.size() && label.empty(); ++i)
+      if (!types_compatible(op.result_types[i], inferred[i]))
+        label = result_label(*op.def, op.result_types[i], inferred[i]);
+    if (label.empty() && !inferred.empty())
+      label = result_label(*op.def, Type::token(), inferred[0]);
+    ErrorParts parts{op.name, "", "", "Correct the written types"};
+    std::string expected = fmt::format("the result types are ({})", join_types(inferred));
+    std::string given = fmt::format("the written ones are ({})", join_types(op.result_types));
+    parts.expected = expected;
+    parts.given = given;
+    report_line(op.pos, label.empty() ? UserError(parts).message()
+                                      : ConstraintError(label, parts).message());
   } catch (const Error& e) {
     report_line(op.pos, e.message());
   }
   return op.result_types;
+}
+
+bool StablehloParser::refine_types(ParsedOp& op, const std::vector<Type>& operands,
+                                   const std::vector<GraphPtr>& regions,
+                                   const std::vector<Type>& inferred) {
+  return refine_result_types(*op.def, op.attrs, operands, regions, op.result_types, inferred);
 }
 
 void StablehloParser::finish_op(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names) {
@@ -500,21 +594,35 @@ void StablehloParser::finish_op(Scope& scope, ParsedOp& op, const std::vector<Re
     std::vector<Type> operands;
     for (ValueId v : op.operands) operands.push_back(scope.graph->type(v));
     Function& callee = (*functions_)[op.callee];
+    if (!check_written_operands(op, operands)) operands.assign(1, poison_type());
     if (function_)
       function_->calls.push_back(
           {op.callee, op.pos, region_depth_, std::move(operands), op.result_types});
     op.attrs.set("name", op.callee);
     out.regions.push_back(callee.graph);
   } else if (op.foreign) {
+    std::vector<Type> operands;
+    for (ValueId v : op.operands) operands.push_back(scope.graph->type(v));
+    check_written_operands(op, operands);
     finish_regions(scope, op, out.regions);
     finish_foreign(op);
   } else {
+    std::vector<std::string> functions = referenced_functions(*op.def, op.attrs);
+    for (const std::string& name : functions) {
+      out.regions.push_back((*functions_)[name].graph);
+      if (function_) function_->calls.push_back({name, op.pos, region_depth_, {}, {}, true});
+    }
     finish_regions(scope, op, out.regions);
+    drop_empty_windows(op.attrs);
     op.attrs = to_inherent(*op.def, std::move(op.attrs), op.result_types,
                            [&](std::string_view expected, std::string_view given) {
                              report(op.pos, op.name, expected, given, "Correct the attribute");
                            });
-    if (num_errors_ == before) op.result_types = check_types(scope, op, out.regions);
+    if (num_errors_ == before)
+      op.result_types = check_types(scope, op, out.regions, !functions.empty());
+    if (num_errors_ == before && !functions.empty() && function_)
+      function_->deferred.push_back(
+          {op.pos, scope.graph, scope.graph->ops.size(), std::move(functions)});
   }
   out.def = op.def;
   out.operands = ValueIds(op.operands);
@@ -543,6 +651,35 @@ void StablehloParser::finish_foreign(ParsedOp& op) {
   op.attrs.set("result_types", std::move(types));
 }
 
+// broadcast puts dimensions of the given sizes in front of the operand's.
+void StablehloParser::check_broadcast(Scope& scope, const ParsedOp& op) {
+  const Type& operand = scope.graph->type(op.operands[0]);
+  const Attr* given = op.attrs.find("broadcast_sizes");
+  Attr value = given ? *given : Attr();
+  if (!to_kind(AttrKind::kDims, value)) {
+    report(op.pos, op.name, "attribute 'broadcast_sizes' is a list of integers",
+           given ? fmt::format("it is {}", given->to_string()) : "it is absent",
+           "Write the sizes of the new dimensions");
+    return;
+  }
+  Dims dims = *value.get<Dims>();
+  for (std::int64_t size : dims)
+    if (size < 0)
+      report(op.pos, op.name, "sizes are not negative", fmt::format("found {}", size),
+             "Use 0 or more");
+  for (std::int64_t size : operand.dims()) dims.push_back(size);
+  bool same = op.result_types.size() == 1 && op.result_types[0].is_tensor() &&
+              op.result_types[0].rank() == dims.ssize();
+  for (int i = 0; same && i < dims.ssize(); ++i)
+    same = dims[i] == op.result_types[0].dim(i) || dims[i] == kDynamic ||
+           op.result_types[0].dim(i) == kDynamic;
+  if (!same && operand.is_tensor())
+    report(op.pos, op.name,
+           fmt::format("the result type is {}", Type::tensor(operand.dtype(), dims).to_mlir()),
+           fmt::format("the written one is ({})", join_types(op.result_types)),
+           "Correct the written type");
+}
+
 // Ops that are read as others: deprecated ones, and those without a meaning on one device.
 bool StablehloParser::expand(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names) {
   if (op.def) return false;
@@ -553,6 +690,7 @@ bool StablehloParser::expand(Scope& scope, ParsedOp& op, const std::vector<Resul
   if (op.name == "stablehlo.broadcast" && op.operands.size() == 1) {
     // New dimensions in front.
     op.def = &ops::kBroadcastInDim;
+    check_broadcast(scope, op);
     op.attrs.erase("broadcast_sizes");
     int rank = scope.graph->type(op.operands[0]).rank();
     int result_rank = op.result_types.size() == 1 ? op.result_types[0].rank() : rank;

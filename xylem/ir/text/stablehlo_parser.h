@@ -75,6 +75,14 @@ class StablehloParser {
     std::size_t pos;
     int depth;  // of regions around it
     std::vector<Type> operands, results;
+    bool reference = false;  // an op that names the function; its rule checks the types
+  };
+  // An op whose rule needs functions that may stand below it.
+  struct Deferred {
+    std::size_t pos;
+    std::shared_ptr<Graph> graph;
+    std::size_t op;
+    std::vector<std::string> functions;
   };
   struct Function {
     std::shared_ptr<Graph> graph = std::make_shared<Graph>();
@@ -86,6 +94,7 @@ class StablehloParser {
     int depth = 1;  // of the deepest region
     std::vector<Type> results;
     std::vector<CallSite> calls;
+    std::vector<Deferred> deferred;
   };
   struct ResultName {
     std::string_view name;
@@ -113,7 +122,10 @@ class StablehloParser {
   void finish_function(Function& f, Scope& scope, const std::vector<Type>& results);
   void finish_declaration(Module& module, Function& f, Scope& scope,
                           const std::vector<Type>& results);
+  // Arguments and results have attributes of dialects only ("jax.donated").
+  void check_dialect_attrs(const Function& f, std::string_view what, const std::vector<Attrs>& all);
   void check_calls();
+  void check_deferred(const Deferred& d);
   void check_recursion();
   void break_cycles();
   // Seek to where the next op of the block, or item of the module, may start behind an error.
@@ -124,7 +136,7 @@ class StablehloParser {
   // Reads ops up to the terminator, whose operands become the graph's results.
   void read_block(Scope& scope, bool open = false);
   bool read_terminator(Scope& scope);
-  void read_op(Scope& scope);
+  std::size_t read_op(Scope& scope);  // the position of its name
   void read_named_op(Scope& scope, const std::vector<ResultName>& names);
   ValueId poison_value(Scope& scope);
   void read_generic(Scope& scope, ParsedOp& op);
@@ -141,8 +153,17 @@ class StablehloParser {
   void finish_regions(Scope& scope, ParsedOp& op, std::vector<GraphPtr>& regions);
   void finish_op(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names);
   void finish_foreign(ParsedOp& op);
+  bool check_written_operands(const ParsedOp& op, const std::vector<Type>& operands);
+  void finish_large_splat(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names,
+                          Type type);
+  void check_broadcast(Scope& scope, const ParsedOp& op);
   bool expand(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names);
-  std::vector<Type> check_types(Scope& scope, ParsedOp& op, const std::vector<GraphPtr>& regions);
+  std::vector<Type> check_types(Scope& scope, ParsedOp& op, const std::vector<GraphPtr>& regions,
+                                bool deferred);
+  // Takes the written types as "result_types" if they say more than the inferred ones; false if
+  // they disagree with them.
+  bool refine_types(ParsedOp& op, const std::vector<Type>& operands,
+                    const std::vector<GraphPtr>& regions, const std::vector<Type>& inferred);
 
   // Pretty forms (stablehlo_forms.cc).
   void read_pretty(Scope& scope, ParsedOp& op);
@@ -160,6 +181,13 @@ class StablehloParser {
   void read_compact_reducer(Scope& scope, ParsedOp& op, std::string_view name, std::size_t at);
   void read_while(Scope& scope, ParsedOp& op);
   void read_reduce_precision(Scope& scope, ParsedOp& op);
+  // Forms of calls, convolutions and checks (stablehlo_call_forms.cc).
+  void read_convolution(Scope& scope, ParsedOp& op);
+  void read_custom_call(Scope& scope, ParsedOp& op);
+  void read_composite(Scope& scope, ParsedOp& op);
+  void read_get_tuple_element(Scope& scope, ParsedOp& op);
+  void read_check(Scope& scope, ParsedOp& op);
+  void read_scan(Scope& scope, ParsedOp& op);
 
   // Notes an error of meaning; reading goes on so that all of them are told.
   void report(std::size_t pos, std::string_view operation, std::string_view expected,
@@ -178,6 +206,8 @@ class StablehloParser {
   Functions* functions_ = nullptr;  // of the module being read
   Function* function_ = nullptr;    // being read
   int region_depth_ = 0;
+  std::size_t region_owner_ = 0;  // the op whose regions are being read
+  bool owner_checks_regions_ = false;
   std::size_t return_pos_ = 0;  // of the terminator that was read last
   std::vector<std::pair<std::size_t, std::string>> errors_;
   int num_errors_ = 0;

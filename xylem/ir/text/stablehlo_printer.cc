@@ -26,6 +26,13 @@ bool functional_only(const OpDef& def) {
   return !def.is(kPointwise) && def.name != "stablehlo.reverse" && def.name != "stablehlo.cholesky";
 }
 
+// Inherent attributes that a pretty form prints in its dictionary.
+bool prints_in_dictionary(const OpDef& def, std::string_view attr) {
+  if (is_derived(attr)) return false;
+  return (def.name == "stablehlo.dynamic_broadcast_in_dim" && attr.starts_with("known_")) ||
+         def.name.starts_with("chlo.broadcast_") || def.name == "chlo.scan";
+}
+
 void append_types(std::string& out, const Graph& g, const ValueIds& values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (i) out += ", ";
@@ -268,7 +275,13 @@ void FunctionPrinter::print_attrs(const Op& op, std::string_view skip) {
   for (const auto& [name, value] : op.attrs.entries()) {
     const AttrDef* a = op.def->find_attr(name);
     bool in_dict = !a || (a->kind == AttrKind::kAny && name != skip);
-    if (!in_dict || name == "num_captures") continue;
+    if (!in_dict || is_derived(name)) {
+      if (!a || !prints_in_dictionary(*op.def, name)) continue;
+      out_ += first ? " {" : ", ";
+      first = false;
+      append_inherent_attr(out_, *op.def, name, value);
+      continue;
+    }
     out_ += first ? " {" : ", ";
     first = false;
     append_mlir_name(out_, name);
@@ -291,6 +304,7 @@ void FunctionPrinter::print_function_type(const Graph& g, const Op& op) {
 
 void FunctionPrinter::print_types(const Graph& g, const Op& op) {
   const std::string_view n = op.def->name;
+  if (n.starts_with("chlo.broadcast_")) return print_function_type(g, op);
   if (n.starts_with("chlo.")) {
     out_ += " : ";
     append_types(out_, g, op.operands, op.operands.size());
@@ -308,7 +322,9 @@ void FunctionPrinter::print_types(const Graph& g, const Op& op) {
   const Type* result = op.results.empty() ? nullptr : &g.type(op.results[0]);
   bool all_equal = result && op.results.size() == 1;
   for (ValueId v : op.operands) all_equal = all_equal && g.type(v) == *result;
-  bool result_only = n == "stablehlo.iota" || n == "stablehlo.after_all";
+  bool result_only = n == "stablehlo.iota" || n == "stablehlo.after_all" ||
+                     n == "stablehlo.tuple" || n == "stablehlo.replica_id" ||
+                     n == "stablehlo.partition_id";
   if (n == "stablehlo.complex" && result)
     result_only = g.type(op.operands[0]) == result->with_dtype(real_dtype(result->dtype()));
   if (result &&
@@ -327,7 +343,8 @@ void FunctionPrinter::print_op(const Graph& g, const Op& op, Names& names, int i
   const std::string_view n = op.def->name;
   if (op.def != &ops::kCall && op.def != &ops::kForeign &&
       (op.def->is(kXylem) || op.def->is(kKernelOnly) ||
-       !(n.starts_with("stablehlo.") || n.starts_with("chlo."))))
+       !(n.starts_with("stablehlo.") || n.starts_with("chlo.") || n.starts_with("check.") ||
+         n.starts_with("interpreter."))))
     throw_user_error({fmt::format("print_stablehlo: function @{}", symbol_),
                       "the ops are those of StableHLO and CHLO", fmt::format("found {}", n),
                       "Legalise the program first"},
@@ -336,16 +353,31 @@ void FunctionPrinter::print_op(const Graph& g, const Op& op, Names& names, int i
   if (options_.generic || op.def == &ops::kForeign) return print_generic(g, op, names, indent);
   if (op.def == &ops::kCall) return print_call(g, op, names, region_depth_ > 0);
   if (is_generic_only(n)) return print_generic(g, op, names, indent);
+  if (n == "chlo.scan" && op.attrs.has("operandSegmentSizes"))
+    return print_scan(g, op, names, indent);
+  if (n == "stablehlo.composite") return print_composite(g, op, names, indent);
+  if (n == "stablehlo.custom_call") return print_custom_call(g, op, names);
+  if (n == "stablehlo.convolution") return print_convolution(g, op, names);
+  if (n == "stablehlo.get_tuple_element") return print_get_tuple_element(g, op, names);
+  if (n.starts_with("check.") || n.starts_with("interpreter.")) return print_check(g, op, names);
   if (n == "stablehlo.reduce") return print_reduce(g, op, names, indent);
   if (n == "stablehlo.while") return print_while(g, op, names, indent);
   if (!op.regions.empty()) return print_generic(g, op, names, indent);
   if (n == "stablehlo.slice") return print_slice(g, op, names);
   if (n == "stablehlo.dot_general") return print_dot_general(g, op, names);
   out_ += n;
-  if (n == "stablehlo.constant") {
+  if (n == "stablehlo.constant" || n == "chlo.constant") {
+    const HostArray& value = op.attrs.array("value");
+    if (!(g.type(op.results[0]) == Type::tensor(value.dtype(), value.dims()))) {
+      // Of another type than its value: quantised.
+      out_ += "()";
+      append_properties(out_, *op.def, op.attrs);
+      print_attrs(op);
+      return print_function_type(g, op);
+    }
     print_attrs(op);
     out_ += ' ';
-    return append_dense(out_, op.attrs.array("value"), g.type(op.results[0]));
+    return append_dense(out_, value, g.type(op.results[0]));
   }
   if (n == "stablehlo.compare") {
     fmt::format_to(std::back_inserter(out_), " {}, ", op.attrs.str_or("comparison_direction", ""));
@@ -396,6 +428,9 @@ bool FunctionPrinter::print_form(const Op& op, const Names& names) {
         break;
       case Clause::Kind::kEnum:
         out_ += op.attrs.str_or(clause.attr, "");
+        break;
+      case Clause::Kind::kString:
+        append_quoted(out_, op.attrs.str_or(clause.attr, ""));
         break;
     }
   }

@@ -17,6 +17,8 @@ namespace xylem::ir::text {
 
 // Operands that the op's regions capture: they stand behind the op's own.
 std::size_t num_captures(const Op& op);
+// The first regions of an op that are functions which its attributes name.
+std::size_t num_function_regions(const Op& op);
 
 // Symbols of the functions of one printed module; regions of xylem.call become private functions,
 // one for all equal regions.
@@ -71,6 +73,16 @@ class FunctionPrinter {
   void print_slice(const Graph& g, const Op& op, const Names& names);
   void print_dot_general(const Graph& g, const Op& op, const Names& names);
   void print_reduce(const Graph& g, const Op& op, const Names& names, int indent);
+  // The regions that stand in the text: not those of functions that attributes name.
+  void print_regions(const Op& op, const Names& names, int indent);
+  Attr function_attr(const Op& op, std::string_view name, const Attr& value);
+  void print_dict(const Op& op, std::initializer_list<std::string_view> elided);
+  void print_convolution(const Graph& g, const Op& op, const Names& names);
+  void print_custom_call(const Graph& g, const Op& op, const Names& names);
+  void print_composite(const Graph& g, const Op& op, const Names& names, int indent);
+  void print_get_tuple_element(const Graph& g, const Op& op, const Names& names);
+  void print_scan(const Graph& g, const Op& op, const Names& names, int indent);
+  void print_check(const Graph& g, const Op& op, const Names& names);
   void print_while(const Graph& g, const Op& op, const Names& names, int indent);
   bool print_form(const Op& op, const Names& names);
   // The region's values named: its own arguments anew, its captures by the outer names.

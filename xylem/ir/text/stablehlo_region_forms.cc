@@ -90,8 +90,8 @@ void StablehloParser::read_compact_reducer(Scope& scope, ParsedOp& op, std::stri
   body.name = name;
   body.def = find_op(name);
   body.loc = op.loc;
-  if (!body.def || body.def->is(kXylem) || body.def->max_operands != 2)
-    c_.fail(at, op.name, "the applied op takes two operands of the op table",
+  if (!body.def || !body.def->is(kCommutative) || body.def->max_operands != 2)
+    c_.fail(at, op.name, "the applied op is commutative and takes two operands",
             fmt::format("'{}' does not", name), "Write the reducer as a region");
   if (op.operands.size() != 2)
     c_.fail(at, op.name, "the compact form has one input",

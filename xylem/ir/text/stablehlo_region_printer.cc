@@ -79,12 +79,27 @@ void FunctionPrinter::print_generic(const Graph& g, const Op& op, const Names& n
       out_ += '>';
     }
   } else {
-    append_properties(out_, *op.def, op.attrs);
+    Attrs attrs = op.attrs;
+    for (std::string_view name : {"decomposition", "called_computations", "programs", "infeed"})
+      if (op.attrs.has(name) && op.def->find_attr(name))
+        attrs.set(name, function_attr(op, name, op.attrs.at(name)));
+    append_properties(out_, *op.def, attrs);
   }
+  print_regions(op, names, indent);
+  if (const Attr* attributes = foreign ? op.attrs.find("attributes") : nullptr) {
+    out_ += ' ';
+    append_mlir_attr(out_, *attributes);
+  }
+  if (!foreign) print_discardable(op);
+  print_function_type(g, op);
+}
+
+void FunctionPrinter::print_regions(const Op& op, const Names& names, int indent) {
+  std::size_t captures = num_captures(op), first = num_function_regions(op);
   ++region_depth_;
-  for (std::size_t k = 0; k < op.regions.size(); ++k) {
+  for (std::size_t k = first; k < op.regions.size(); ++k) {
     const Graph& region = *op.regions[k];
-    out_ += k ? ", {\n" : " ({\n";
+    out_ += k > first ? ", {\n" : " ({\n";
     Names inner = region_names(region, op, names, captures);
     std::size_t own = region.params.size() - std::min(captures, region.params.size());
     if (own > 0) {
@@ -101,14 +116,8 @@ void FunctionPrinter::print_generic(const Graph& g, const Op& op, const Names& n
     line(indent);
     out_ += '}';
   }
-  if (!op.regions.empty()) out_ += ')';
+  if (op.regions.size() > first) out_ += ')';
   --region_depth_;
-  if (const Attr* attributes = foreign ? op.attrs.find("attributes") : nullptr) {
-    out_ += ' ';
-    append_mlir_attr(out_, *attributes);
-  }
-  if (!foreign) print_discardable(op);
-  print_function_type(g, op);
 }
 
 void FunctionPrinter::print_discardable(const Op& op) {

@@ -152,7 +152,7 @@ void check_region(const OpCall& call, std::string_view what, int region,
   // Rules see quantised operands by their expressed types; the region has them as they are.
   auto differs = [](std::span<const Type> a, std::span<const Type> b) {
     auto same = [](const Type& p, const Type& q) {
-      return p == q || without_quant(p) == without_quant(q);
+      return p == q || types_compatible(without_quant(p), without_quant(q));
     };
     return !std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
   };
