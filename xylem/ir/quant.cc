@@ -250,7 +250,8 @@ void check_rules(const OpCall& call, const std::vector<Type>& results) {
       site.same_elements(e.label, call.operands[i], results[i]);
     return;
   }
-  if (!is_free(call.def)) baseline_rule(site);
+  // Regions may compute in another type, and have been checked against it.
+  if (!is_free(call.def) && call.regions.empty()) baseline_rule(site);
 }
 
 Type with_quant_of(const Type& t, const Type& from) {
@@ -335,6 +336,10 @@ bool check_quant(const Type& t, QuantFault& fault) {
   return true;
 }
 
+bool is_by_storage(const OpDef& def) {
+  return def.is(kConstant) || def.name == "stablehlo.bitcast_convert";
+}
+
 std::vector<Type> infer_refined(const OpCall& call, const AttrList* written) {
   bool quantised = has_quant(call.operands);
   std::vector<Type> wanted;
@@ -356,7 +361,7 @@ std::vector<Type> infer_refined(const OpCall& call, const AttrList* written) {
         fail(call, fmt::format("i{}", call.def.max_operands < 0 ? 1 : i + 1),
              fmt::format("operand {} may be quantised per tensor only", i), t.to_mlir(),
              "Dequantise it first");
-      expressed.push_back(without_quant(t));
+      expressed.push_back(is_by_storage(call.def) ? storage_type(t) : without_quant(t));
     }
   }
   std::span<const Type> operands = strip ? std::span<const Type>(expressed) : call.operands;
@@ -365,7 +370,8 @@ std::vector<Type> infer_refined(const OpCall& call, const AttrList* written) {
   if (written) {
     bool fits = wanted.size() == results.size();
     for (std::size_t i = 0; fits && i < wanted.size(); ++i)
-      fits = types_compatible(wanted[i], results[i]);
+      fits = types_compatible(is_by_storage(call.def) ? storage_type(wanted[i]) : wanted[i],
+                              results[i]);
     if (!fits)
       fail(call, "result_types", fmt::format("the results must be {}", ops::types_text(results)),
            fmt::format("result_types says {}", ops::types_text(wanted)), "Correct the attribute");
@@ -376,14 +382,20 @@ std::vector<Type> infer_refined(const OpCall& call, const AttrList* written) {
       // The operand at the same place, else the first quantised one.
       const Type* from =
           i < call.operands.size() && call.operands[i].quant() ? &call.operands[i] : nullptr;
+      bool hybrid = call.def.max_operands <= 3 && !call.operands.empty() &&
+                    is_float(call.operands[0].dtype()) && !call.operands[0].quant();
       for (const Type& t : call.operands)
-        if (!from && t.quant()) from = &t;
+        if (!from && t.quant() && !hybrid) from = &t;
       bool fits = from && from->dtype() == results[i].dtype() &&
                   (from->quant()->axis < 0 || from->dims() == results[i].dims());
       if (fits) results[i] = with_quant_of(results[i], *from);
     }
   }
   if (quantised) {
+    if (call.def.quant == QuantSupport::kNone && !call.def.is(kControlFlow))
+      for (const Type& t : results)
+        if (t.quant())
+          fail(call, "o1", "the result must not be quantised", t.to_mlir(), "Quantise it apart");
     if (call.def.quant == QuantSupport::kPerTensor)
       for (const Type& t : results)
         if (per_axis(t))

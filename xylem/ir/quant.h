@@ -30,6 +30,9 @@ struct QuantFault {
 };
 bool check_quant(const Type& t, QuantFault& fault);
 
+// Ops that are about stored values: their rules see quantised tensors by their storage types.
+bool is_by_storage(const OpDef& def);
+
 // The result types of a call of an op that takes quantised tensors, or that has the attribute
 // `result_types` beyond what its rule infers (`written`, may be null).
 std::vector<Type> infer_refined(const OpCall& call, const AttrList* written);

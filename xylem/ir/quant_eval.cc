@@ -212,6 +212,7 @@ std::vector<HostArray> evaluate_quantised(const EvalCall& call) {
     args.push_back(i < call.operand_types.size() && call.operand_types[i].quant()
                        ? dequantise(call.operands[i], call.operand_types[i])
                        : call.operands[i]);
+  // The rule of uniform_dequantize takes no more than the dequantised values.
   for (const Type& t : call.result_types) storage.push_back(without_quant(t));
   std::vector<HostArray> results = def.eval({call.op, args, storage, call.regions, {}});
   for (std::size_t i = 0; i < results.size(); ++i)
