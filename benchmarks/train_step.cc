@@ -60,7 +60,7 @@ int run(int argc, char** argv) {
     if (std::string(argv[i]) == "--steps") steps = std::atoll(argv[i + 1]);
 
   train::Dataset dataset = train::Dataset::load(config);
-  auto batches = train::training_batches(config, dataset);
+  auto batches = train::training_batches(config, dataset).iterator();
   nn::Rngs rngs(config.init_weights_seed);
   models::Gpt model = models::Gpt::make(train::model_config(config), rngs);
   auto tx = train::make_optimizer(config);
@@ -74,7 +74,7 @@ int run(int argc, char** argv) {
   std::vector<double> seconds;
   double first_step = 0, compile = 0, last_loss = 0;
   for (std::int64_t i = 0; i <= steps; ++i) {
-    Array tokens(batches->next());
+    Array tokens(batches.next().value());
     double from = now();
     Array loss, norm;
     std::tie(model, state, loss, norm) = step(std::move(model), std::move(state), tokens);
