@@ -160,6 +160,7 @@ DType parse_descr(const std::string& descr, std::optional<DType> raw_type, std::
   if (code == "V1" || code == "V2") {
     const int bytes = code[1] - '0';
     const DType t = raw_type.value_or(DType::kBF16);
+    swap = false;  // raw bytes have no order
     if (dtype_bytes(t) == bytes && is_raw(t)) return t;
     throw_user_error({name, "the type of raw elements must be known",
                       raw_type ? fmt::format("elements have {} bytes, {} has {}", bytes,
@@ -234,7 +235,7 @@ std::string format_npy(const HostArray& a) {
   for (const Descr& d : kDescrs)
     if (d.dtype == a.dtype())
       descr = fmt::format("{}{}", dtype_bytes(d.dtype) == 1 ? '|' : '<', d.code);
-  if (descr.empty()) descr = dtype_bytes(a.dtype()) == 2 ? "<V2" : "<V1";
+  if (descr.empty()) descr = dtype_bytes(a.dtype()) == 2 ? "|V2" : "|V1";
   std::string shape;
   for (std::int64_t d : a.dims()) shape += fmt::format("{}{}", shape.empty() ? "" : ", ", d);
   if (a.rank() == 1) shape += ',';

@@ -13,7 +13,7 @@ namespace xylem {
 // NumPy's .npy format, versions 1 to 3 in, 1 and 2 out.
 //
 // Booleans, integers of 8 to 64 bits, f16, f32, f64 and complex are written as NumPy has them.
-// Types that NumPy lacks are written as ml_dtypes arrays are: raw bytes, "<V2" for bf16 and "|V1"
+// Types that NumPy lacks are written as raw bytes, "|V2" for bf16 and "|V1"
 // for the f8, f6, f4, i4 and i2 families; the file does not say which type they are.
 
 // Reads an array from the bytes of a file; it has bytes of its own. `raw_type` says what raw bytes
