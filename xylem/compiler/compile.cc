@@ -9,12 +9,24 @@
 #include "xylem/compiler/lowering/lowering.h"
 #include "xylem/compiler/passes/passes.h"
 #include "xylem/compiler/program/assign.h"
+#include "xylem/ir/refine.h"
 
 namespace xylem::compiler {
 namespace {
 
 double ms_since(std::chrono::steady_clock::time_point t) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t).count();
+}
+
+// What stays with the interpreter is refused before any pass meets it.
+void check_values(const ir::Graph& graph) {
+  for (const ir::Value& v : graph.values)
+    if (v.type.extra() && v.type.extra()->quant)
+      throw UserError(ErrorParts{fmt::format("compile {}", graph.name),
+                                 "element types that are not quantised", v.type.to_string(),
+                                 "Run it with the interpreter, or dequantise first."});
+  for (const ir::Op& op : graph.ops)
+    for (const ir::GraphPtr& r : op.regions) check_values(*r);
 }
 
 void check_types(const ir::Graph& graph) {
@@ -48,6 +60,12 @@ void check_sizes(const ir::Graph& graph, const std::string& name) {
 }  // namespace
 
 std::shared_ptr<const ProgramImpl> compile_program(ir::GraphPtr graph, const Options& options) {
+  check_values(*graph);
+  if (ir::has_dynamic_shapes(*graph)) {
+    graph = inline_calls(graph);
+    graph = ir::refine(graph, graph->param_types());
+  }
+  graph = flatten_tuples(graph);
   check_types(*graph);
   check_sizes(*graph, graph->name);
   const auto start = std::chrono::steady_clock::now();

@@ -69,6 +69,8 @@ TEST(OpCoverage, PointwiseOpsOfAllDtypes) {
       } catch (const UserError&) {
         continue;  // the op does not take this dtype
       }
+      // Neither zero nor negative numbers: decompositions meet NaN on the way.
+      if (dtype == DType::kF8E8M0FNU && op->expand) continue;
       const std::vector<HostArray> args = make_args(*g, 3);
       if (!evaluates(*g, args)) continue;
       Tolerance tolerance;
@@ -94,8 +96,19 @@ TEST(OpCoverage, PointwiseOpsOfAllDtypes) {
   }
 }
 
+// Quantised types, shapes that depend on contents, and what looks into a run.
+bool stays_with_the_interpreter(const ir::Graph& g) {
+  for (const ir::Value& v : g.values)
+    if (v.type.is_tensor() && (!v.type.is_static() || (v.type.extra() && v.type.extra()->quant)))
+      return true;
+  for (const ir::Op& op : g.ops)
+    if (op.def->name.starts_with("interpreter.")) return true;
+  return false;
+}
+
 TEST(OpCoverage, EveryOpOfTheTable) {
   for (const GraphPtr& g : ir::testing::sample_graphs()) {
+    if (stays_with_the_interpreter(*g)) continue;
     const std::vector<HostArray> args = [&] {
       try {
         return make_args(*g, 5);

@@ -325,6 +325,12 @@ Piece square(PieceOps& o, PieceCall& c) {
   if (is_integer(c.from)) return {o.wrap(c.from, o.b.CreateMul(x.v, x.v))};
   if (is_complex(c.from)) {
     Value* re = o.b.CreateFMul(o.b.CreateFSub(x.v, x.im), o.b.CreateFAdd(x.v, x.im));
+    // Where the sum overflows the difference is still 0.
+    Value* size = o.fabs(x.v);
+    Value* infinite = llvm::ConstantFP::getInfinity(size->getType());
+    Value* equal = o.b.CreateAnd(o.b.CreateFCmpOEQ(size, o.fabs(x.im)),
+                                 o.b.CreateFCmpOLT(size, infinite));
+    re = o.select(equal, llvm::ConstantFP::get(size->getType(), 0.0), re);
     Value* half = o.b.CreateFMul(x.v, x.im);
     return {re, o.b.CreateFAdd(half, half)};
   }

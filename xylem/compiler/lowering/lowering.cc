@@ -8,6 +8,7 @@
 #include "xylem/compiler/math/expand.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
+#include "xylem/ir/ops/linalg.h"
 
 namespace xylem::compiler {
 
@@ -90,9 +91,12 @@ Lowered Lowering::run() {
   return std::move(out_);
 }
 
-void Lowering::special(const Op& op) {
-  using Rule = void (*)(Lowering&, const Op&);
-  static const std::unordered_map<const ir::OpDef*, Rule> rules = {
+namespace {
+
+using Rule = void (*)(Lowering&, const Op&);
+
+const std::unordered_map<const ir::OpDef*, Rule>& rules() {
+  static const std::unordered_map<const ir::OpDef*, Rule> table = {
       {&o::kDotGeneral, lower_dot},
       {&o::kScatter, lower_scatter},
       {&o::kSort, lower_sort},
@@ -108,10 +112,23 @@ void Lowering::special(const Op& op) {
       {&o::kIf, lower_branches},
       {&o::kCase, lower_branches},
       {&o::kScan, lower_scan},
+      {&o::kCholesky, lower_cholesky},
+      {&o::kTriangularSolve, lower_triangular_solve},
+      {&o::kFft, lower_fft},
       {&o::kAfterAll, [](Lowering&, const Op&) {}},
+      {&o::kRngBitGenerator, lower_rng_bit_generator},
+      {&o::kRng, lower_rng},
   };
-  auto it = rules.find(op.def);
-  if (it == rules.end()) refuse(op, "no lowering exists for it yet");
+  return table;
+}
+
+}  // namespace
+
+bool has_lowering(const ir::OpDef& def) { return rules().contains(&def); }
+
+void Lowering::special(const Op& op) {
+  auto it = rules().find(op.def);
+  if (it == rules().end()) refuse(op, "no lowering exists for it yet");
   it->second(*this, op);
 }
 

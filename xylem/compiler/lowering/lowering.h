@@ -90,5 +90,13 @@ void lower_bitcast(Lowering& l, const ir::Op& op);
 void lower_while(Lowering& l, const ir::Op& op);
 void lower_branches(Lowering& l, const ir::Op& op);
 void lower_scan(Lowering& l, const ir::Op& op);
+void lower_cholesky(Lowering& l, const ir::Op& op);
+void lower_triangular_solve(Lowering& l, const ir::Op& op);
+void lower_fft(Lowering& l, const ir::Op& op);
+void lower_rng_bit_generator(Lowering& l, const ir::Op& op);
+void lower_rng(Lowering& l, const ir::Op& op);
+
+// Whether an op that is not fused has a lowering of its own.
+bool has_lowering(const ir::OpDef& def);
 
 }  // namespace xylem::compiler

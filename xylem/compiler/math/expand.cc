@@ -101,6 +101,8 @@ ir::ValueId expand(Scope& scope, const ir::Op& op, std::span<const ir::ValueId> 
 
 }  // namespace
 
+bool has_expansion(const ir::OpDef& def) { return find_rule(def) != nullptr; }
+
 ir::ValueId expand_op(ir::Builder& builder, const ir::Op& op,
                       std::span<const ir::ValueId> operands) {
   Scope scope(builder);

@@ -16,6 +16,9 @@ namespace xylem::compiler {
 // results stay as they are. Linear in the size of the body.
 ir::GraphPtr expand_math(const ir::Graph& body);
 
+// Whether ops of this kind have an expansion, for some dtypes at least.
+bool has_expansion(const ir::OpDef& def);
+
 // Appends the expansion of `op` on `operands` and returns its result; kNoValue, and nothing
 // appended, if the op needs none.
 ir::ValueId expand_op(ir::Builder& builder, const ir::Op& op,

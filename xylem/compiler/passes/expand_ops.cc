@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "xylem/compiler/lowering/lowering.h"
+#include "xylem/compiler/math/expand.h"
 #include "xylem/compiler/passes/passes.h"
 #include "xylem/compiler/passes/rewriter.h"
 #include "xylem/ir/legalize.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
+#include "xylem/ir/ops/lapack.h"
 
 namespace xylem::compiler {
 namespace {
@@ -156,17 +159,18 @@ bool is_three_fry(const Op& op) {
   return op.def == &o::kRngBitGenerator && op.attrs.str_or("rng_algorithm", "") == "THREE_FRY";
 }
 
-// Exact elementwise ops with a decomposition have no code of their own.
-bool has_decomposition(const ir::OpDef& def) {
-  return def.expand && def.is(ir::kPointwise) && def.is(ir::kExact);
+// Ops with a decomposition and without code of their own.
+bool needs_decomposition(const ir::OpDef& def) {
+  return def.expand && !has_lowering(def) && !has_expansion(def);
 }
 
 }  // namespace
 
 ir::GraphPtr expand_ops(const ir::GraphPtr& before) {
-  const ir::GraphPtr graph = ir::decompose(before, has_decomposition);
+  const ir::GraphPtr graph = ir::decompose(before, needs_decomposition);
   bool any = false;
-  for (const Op& op : graph->ops) any = any || op.def == &o::kTopK || is_three_fry(op);
+  for (const Op& op : graph->ops)
+    any = any || op.def == &o::kTopK || is_three_fry(op) || op.def == &o::kCustomCall;
   if (!any) return graph;
   Rewriter rewriter(*graph);
   Builder& b = rewriter.builder();
@@ -176,6 +180,10 @@ ir::GraphPtr expand_ops(const ir::GraphPtr& before) {
       rewriter.replace(op, expand_top_k(b, op, rewriter[op.operands[0]]));
     else if (is_three_fry(op))
       rewriter.replace(op, ThreeFry(b, rewriter[op.operands[0]]).run(graph->type(op.results[1])));
+    else if (o::is_identity_call(op))
+      rewriter.replace(op, rewriter.operands(op));
+    else if (o::is_lapack_call(op))
+      rewriter.replace(op, o::expand_lapack_call(b, op, rewriter.operands(op)));
     else
       rewriter.copy(op);
   }

@@ -3,7 +3,8 @@
 namespace xylem::compiler {
 
 ir::GraphPtr optimize(const ir::GraphPtr& graph, bool quick) {
-  ir::GraphPtr g = expand_ops(eliminate_dead(inline_calls(graph)));
+  ir::GraphPtr g = straighten_regions(expand_ops(eliminate_dead(inline_calls(graph))));
+  g = expand_convolutions(expand_windows(g));
   g = merge_common(simplify(canonicalize_dots(simplify(g))));
   // Merging shows new equal operands to the rules; a second round catches nearly all of them.
   if (!quick) g = merge_common(simplify(g));

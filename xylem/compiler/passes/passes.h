@@ -23,8 +23,25 @@ ir::GraphPtr merge_common(const ir::GraphPtr& graph);
 ir::GraphPtr simplify(const ir::GraphPtr& graph);
 
 // Ops without code of their own -> others: top_k -> sort + slice, rng_bit_generator THREE_FRY ->
-// u32 arithmetic, elementwise ops by their own decomposition (OpDef::expand).
+// u32 arithmetic, custom calls with a meaning in ops -> those ops, others that lack code of their
+// own by their decomposition (OpDef::expand).
 ir::GraphPtr expand_ops(const ir::GraphPtr& graph);
+
+// tuple and get_tuple_element -> the elements; parameters and results that are tuples become their
+// elements one after the other.
+ir::GraphPtr flatten_tuples(const ir::GraphPtr& graph);
+
+// Regions that see single elements (of reductions, scatters, sorts) without calls, branches and ops
+// that have no code: a branch becomes a select between the results of all.
+ir::GraphPtr straighten_regions(const ir::GraphPtr& graph);
+
+// select_and_scatter -> reduce_window of (value, place) and scatter; map of elementwise ops ->
+// those ops on whole arrays.
+ir::GraphPtr expand_windows(const ir::GraphPtr& graph);
+
+// convolution -> a product of the kernel with the unfolded input: pad, slices or a gather of each
+// spatial dimension, dot_general, transpose.
+ir::GraphPtr expand_convolutions(const ir::GraphPtr& graph);
 
 // dot_general of narrow floats, bool and complex numbers -> products of f32, i32 and real parts;
 // products with a vector, and outer products -> multiply and reduce, which fuse. What is left has

@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <utility>
+
+#include "xylem/compiler/passes/passes.h"
+#include "xylem/compiler/passes/rewriter.h"
+#include "xylem/ir/op_def.h"
+#include "xylem/ir/ops/all.h"
+
+// Ops whose regions see single elements, as ops on whole arrays.
+
+namespace xylem::compiler {
+namespace {
+
+namespace o = ir::ops;
+using ir::Attr;
+using ir::Attrs;
+using ir::Builder;
+using ir::GraphPtr;
+using ir::Op;
+using ir::Type;
+using ir::ValueId;
+
+ValueId reshape(Builder& b, ValueId v, const Dims& shape) {
+  return b.one(o::kReshape, {v}, Attrs{{"shape", Attr(shape)}});
+}
+
+ValueId spread(Builder& b, ValueId scalar, const Dims& shape) {
+  return b.one(o::kBroadcastInDim, {scalar},
+               Attrs{{"broadcast_dimensions", Attr(Dims{})}, {"shape", Attr(shape)}});
+}
+
+ValueId compare(Builder& b, ValueId x, ValueId y, std::string_view direction) {
+  return b.one(o::kCompare, {x, y}, Attrs{{"comparison_direction", Attr(ir::EnumAttr(direction))}});
+}
+
+// The pair reduction of select_and_scatter: of (value, place) the one that `select` keeps; place -1
+// is padding.
+GraphPtr keep_selected(const Type& element, const ir::Graph& select,
+                       std::span<const Type> captures) {
+  Builder b("keep_selected");
+  const Type place = Type::tensor(DType::kI64);
+  const ValueId left = b.param(element), left_at = b.param(place), right = b.param(element),
+                right_at = b.param(place);
+  std::vector<ValueId> args = {left, right};
+  for (const Type& t : captures) args.push_back(b.param(t));
+  const ValueId none = b.splat(DType::kI64, {}, -1);
+  const ValueId selected = b.inline_graph(select, args)[0];
+  const ValueId keep = b.one(o::kOr, {compare(b, right_at, none, "EQ"),
+                                      b.one(o::kAnd, {compare(b, left_at, none, "NE"), selected})});
+  return b.finish(
+      {b.one(o::kSelect, {keep, left, right}), b.one(o::kSelect, {keep, left_at, right_at})});
+}
+
+// The places that the windows select, by a reduce_window over (value, flat index), and a scatter to
+// them.
+ValueId expand_select_and_scatter(Builder& b, const Op& op, std::span<const ValueId> operands) {
+  const Type x = b.type(operands[0]), source = b.type(operands[1]);
+  const Type element = Type::tensor(x.dtype());
+  const std::int64_t n = x.size(), m = source.size();
+  std::vector<Type> capture_types;
+  for (ValueId v : operands.subspan(3)) capture_types.push_back(b.type(v));
+  const auto captures = static_cast<std::int64_t>(capture_types.size());
+  if (n == 0) return b.splat(x.dtype(), x.dims(), 0);
+
+  const ValueId place = reshape(b,
+                                b.one(o::kIota, {},
+                                      Attrs{{"iota_dimension", Attr(0)},
+                                            {"shape", Attr(Dims{n})},
+                                            {"result_dtype", Attr(DType::kI64)}}),
+                                x.dims());
+  Attrs window;
+  const Dims ones(x.dims().size(), 1);
+  window.set("window_dimensions", op.attrs.dims_or("window_dimensions", ones));
+  window.set("window_strides", op.attrs.dims_or("window_strides", ones));
+  if (const Attr* padding = op.attrs.find("padding")) window.set("padding", *padding);
+  window.set("num_captures", captures);
+  std::vector<ValueId> in = {operands[0], place, operands[2], b.splat(DType::kI64, {}, -1)};
+  in.insert(in.end(), operands.begin() + 3, operands.end());
+  const ValueId selected = b.op(o::kReduceWindow, std::span<const ValueId>(in), std::move(window),
+                                {keep_selected(element, *op.regions[0], capture_types)})[1];
+
+  std::vector<ValueId> scatter = {spread(b, operands[2], {n}), reshape(b, selected, {m}),
+                                  reshape(b, operands[1], {m})};
+  scatter.insert(scatter.end(), operands.begin() + 3, operands.end());
+  const ValueId flat = b.one(o::kScatter, std::span<const ValueId>(scatter),
+                             Attrs{{"inserted_window_dims", Attr(Dims{0})},
+                                   {"scatter_dims_to_operand_dims", Attr(Dims{0})},
+                                   {"index_vector_dim", Attr(1)},
+                                   {"num_captures", Attr(captures)}},
+                             {op.regions[1]});
+  return reshape(b, flat, x.dims());
+}
+
+// A region with control flow of its own is applied to one element after the other.
+ValueId expand_map_as_scan(Builder& b, const Op& op, std::span<const ValueId> operands) {
+  const auto captures = static_cast<std::size_t>(op.attrs.i64_or("num_captures", 0));
+  const std::size_t n = operands.size() - captures;
+  const Type t = b.type(operands[0]);
+  const ir::Graph& region = *op.regions[0];
+  // A scan's body takes constants first.
+  Builder body("map");
+  std::vector<ValueId> params, args;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    params.push_back(body.param(region.type(region.params[(i + n) % operands.size()])));
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    args.push_back(params[(i + captures) % operands.size()]);
+  const GraphPtr graph = body.finish(body.inline_graph(region, args));
+  std::vector<ValueId> in(operands.begin() + static_cast<std::ptrdiff_t>(n), operands.end());
+  for (ValueId v : operands.first(n)) in.push_back(reshape(b, v, {t.size()}));
+  const ValueId flat = b.one(o::kScan, std::span<const ValueId>(in),
+                             Attrs{{"length", Attr(t.size())},
+                                   {"num_consts", Attr(static_cast<std::int64_t>(captures))},
+                                   {"num_carry", Attr(0)}},
+                             {graph});
+  return reshape(b, flat, t.dims());
+}
+
+// map of a region of elementwise ops is the same ops on whole arrays.
+ValueId expand_map(Builder& b, const Op& op, std::span<const ValueId> operands) {
+  const ir::Graph& region = *op.regions[0];
+  for (const Op& inner : region.ops)
+    if (!inner.def->is(ir::kPointwise) && !inner.def->is(ir::kConstant))
+      return expand_map_as_scan(b, op, operands);
+  const auto captures = static_cast<std::size_t>(op.attrs.i64_or("num_captures", 0));
+  const std::size_t n = operands.size() - captures;
+  const Dims shape = b.type(operands[0]).dims();
+  std::vector<ValueId> map(region.values.size(), ir::kNoValue);
+  const auto at = [&](ValueId v) -> ValueId& { return map[static_cast<std::size_t>(v)]; };
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (i >= n && b.type(operands[i]).rank() != 0) return expand_map_as_scan(b, op, operands);
+    at(region.params[i]) = i < n ? operands[i] : spread(b, operands[i], shape);
+  }
+  for (const Op& inner : region.ops) {
+    std::vector<ValueId> args;
+    for (ValueId v : inner.operands) args.push_back(at(v));
+    const ir::ValueIds results = b.clone(inner, args);
+    for (std::size_t r = 0; r < results.size(); ++r)
+      at(inner.results[r]) =
+          inner.def->is(ir::kConstant) ? spread(b, results[r], shape) : results[r];
+  }
+  return at(region.results[0]);
+}
+
+}  // namespace
+
+ir::GraphPtr expand_windows(const ir::GraphPtr& graph) {
+  const auto matters = [](const Op& op) {
+    return op.def == &o::kSelectAndScatter || op.def == &o::kMap;
+  };
+  if (std::none_of(graph->ops.begin(), graph->ops.end(), matters)) return graph;
+  Rewriter rewriter(*graph);
+  Builder& b = rewriter.builder();
+  for (const Op& op : graph->ops) {
+    b.set_location(op.loc);
+    const ir::ValueIds operands = rewriter.operands(op);
+    if (op.def == &o::kSelectAndScatter)
+      rewriter.set(op.results[0], expand_select_and_scatter(b, op, operands));
+    else if (op.def == &o::kMap)
+      rewriter.set(op.results[0], expand_map(b, op, operands));
+    else
+      rewriter.copy(op);
+  }
+  return rewriter.finish();
+}
+
+}  // namespace xylem::compiler
