@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
-#include <functional>
 #include <new>
 #include <string>
 
@@ -43,13 +42,13 @@ int run(int argc, const char* const* argv) {
   CLI::App app("xylem: train, sample and inspect models.", "xylem");
   app.set_version_flag("--version", "xylem " XYLEM_VERSION);
   app.require_subcommand(1);
-  std::function<int()> command;
+  Command command;
 
   ConfigArguments config;
   std::string out;
   std::int64_t steps = 0;
   GenerateArguments generate;
-  const auto with_config = [&](std::function<int()> f) { return [&command, f] { command = f; }; };
+  const auto with_config = [&](Command f) { return [&command, f] { command = f; }; };
 
   CLI::App* train = app.add_subcommand("train", "Train a model, or go on with a run");
   add_config(*train, config);
@@ -87,6 +86,8 @@ int run(int argc, const char* const* argv) {
       ->required();
   batches->callback(with_config([&] { return data_batches_command(config, steps, out); }));
   add_data_commands(*data, command);
+
+  add_program_commands(app, command);
 
   add_checkpoint_command(app, command);
 

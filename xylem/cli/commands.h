@@ -1,10 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace xylem::cli {
+
+// What the parsed command line asks for; set by the chosen subcommand.
+using Command = std::function<int()>;
+
+// Each adds its subcommands, which set `command` when they are chosen. The app and `command`
+// outlive parsing.
+void add_program_commands(CLI::App& app, Command& command);  // run, verify, convert, inspect
 
 inline constexpr int kDone = 0, kFailed = 1, kUsage = 2, kStopped = 3;
 

@@ -1,27 +1,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <string>
 
 #include "xylem/base/error.h"
 #include "xylem/base/json.h"
 #include "xylem/base/tokenizer.h"
 #include "xylem/cli/commands.h"
+#include "xylem/cli/output.h"
 #include "xylem/models/sampler.h"
 #include "xylem/train/run.h"
 
 namespace xylem::cli {
-namespace {
-
-void put(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw EnvironmentError(ErrorParts{"generate", "standard output must take the text",
-                                      "it is closed or full", "Send the output somewhere else"});
-}
-
-}  // namespace
-
 int generate_command(const GenerateArguments& a) {
   models::Sampler sampler(
       {.temperature = a.temperature, .top_k = a.top_k, .top_p = a.top_p, .seed = a.seed});
