@@ -3,6 +3,7 @@
 //   bytecode_tool text FILE                 StableHLO text of FILE
 //   bytecode_tool debug FILE                with its locations
 //   bytecode_tool write FILE VERSION OUT    a portable artifact of FILE
+//   bytecode_tool rewrite FILE VERSION OUT  the same, of bytecode whose constraints are not checked
 //   bytecode_tool minimum FILE              the lowest version that can express FILE, and why
 //   bytecode_tool serve                     the same, one command a line with blanks between words;
 //                                           each answer ends with a line "OK" or "ERROR message"
@@ -53,6 +54,13 @@ std::string run(const std::vector<std::string>& args) {
       throw UserError(ErrorParts{"bytecode_tool", "a version X.Y.Z", args[2], "Give one"});
     write_file(args[3], write_artifact(load(args[1]), *version));
     return "";
+  }
+  if (command == "rewrite" && args.size() == 4) {
+    BytecodeOptions options;
+    options.check = false;
+    Module m = read_bytecode(read_file(args[1]), args[1], options);
+    write_file(args[3], write_artifact(m, Version::parse(args[2]).value()));
+    return print_stablehlo(m);
   }
   if (command == "minimum" && args.size() == 2) {
     VersionNeed need = minimum_version(load(args[1]));

@@ -49,7 +49,13 @@ BytecodeHeader read_bytecode_header(std::string_view bytes, std::string_view nam
 // Errors are UserErrors. Damage ends reading with one line "NAME:1:COL: error: …", COL counting
 // bytes from 1; errors of meaning (constraints, types that disagree) are all told, one a line.
 // Source: StableHLO docs/bytecode.md and docs/vhlo.md, MLIR docs/BytecodeFormat.md.
-Module read_bytecode(std::string_view bytes, std::string_view name = "<bytecode>");
+struct BytecodeOptions {
+  // Ops keep their constraints, and result types are what the ops' rules give. Without, they are
+  // taken as they stand, for programs that their writer did not check.
+  bool check = true;
+};
+Module read_bytecode(std::string_view bytes, std::string_view name = "<bytecode>",
+                     const BytecodeOptions& options = {});
 
 struct ArtifactOptions {
   bool strip_debug = false;  // no locations

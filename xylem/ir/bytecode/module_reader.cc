@@ -254,6 +254,12 @@ void ProgramReader::check_calls() {
         report_line(call.at, {},
                     UserError(ErrorParts{operation, expected, given, advice}).message());
       };
+      if (!callee.defined && !options_.check) {
+        // Taken as declared.
+        callee.graph->name = call.callee;
+        callee.graph->attrs.set(text::kDeclaration, {});
+        continue;
+      }
       if (!callee.defined) {
         tell("the callee is defined in the module", "there is no such function", "Define it");
         continue;
@@ -274,7 +280,7 @@ void ProgramReader::check_calls() {
     const Op& op = d.graph->ops[d.op];
     std::vector<Type> operands;
     for (ValueId v : op.operands) operands.push_back(d.graph->type(v));
-    if (num_errors_) break;
+    if (num_errors_ || !options_.check) break;
     try {
       infer_types({*op.def, operands, op.attrs, op.regions, {}});
     } catch (const Error& e) {

@@ -86,8 +86,8 @@ GraphLocations& Body::locations() {
   return *given;
 }
 
-ProgramReader::ProgramReader(Source& source, const Frame& frame)
-    : source_(source), frame_(frame), values_(source, frame) {
+ProgramReader::ProgramReader(Source& source, const Frame& frame, const BytecodeOptions& options)
+    : source_(source), frame_(frame), options_(options), values_(source, frame) {
   read_names();
 }
 

@@ -42,7 +42,7 @@ struct Body {
 // Ops, regions, functions and modules of a file.
 class ProgramReader {
  public:
-  ProgramReader(Source& source, const Frame& frame);
+  ProgramReader(Source& source, const Frame& frame, const BytecodeOptions& options);
   Module read();
 
  private:
@@ -147,6 +147,7 @@ class ProgramReader {
 
   Source& source_;
   const Frame& frame_;
+  BytecodeOptions options_;
   ValueReader values_;
   std::vector<Name> names_;
   std::vector<Slot> slots_;       // of the enclosing regions that values can be seen in

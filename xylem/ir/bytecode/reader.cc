@@ -47,11 +47,12 @@ BytecodeHeader read_bytecode_header(std::string_view bytes, std::string_view nam
   return h;
 }
 
-Module read_bytecode(std::string_view bytes, std::string_view name) {
+Module read_bytecode(std::string_view bytes, std::string_view name,
+                     const BytecodeOptions& options) {
   if (is_jax_export(bytes)) bytes = jax_export_module(bytes, name);
   bytecode::Source source{bytes, name};
   bytecode::Frame frame = bytecode::read_frame(source);
-  return bytecode::ProgramReader(source, frame).read();
+  return bytecode::ProgramReader(source, frame, options).read();
 }
 
 }  // namespace xylem::ir
