@@ -69,9 +69,9 @@ class Generate(runs.RunCase):
         self.assertIn("checkpoint", xylem("generate", "--run", self.path("b"), "--prompt", "a", status=1)[1])
 
     def test_a_damaged_checkpoint_is_refused(self):
-        file = self.run_folder / "checkpoints" / "20" / "params.safetensors"
-        file.write_bytes(file.read_bytes()[:100])
-        self.assertIn("params.safetensors", xylem("generate", "--run", self.run_folder, "--prompt", "a", status=1)[1])
+        file = self.run_folder / "checkpoints" / "20" / "params" / "manifest.ocdbt"
+        file.write_bytes(file.read_bytes()[:50])
+        self.assertIn("manifest.ocdbt", xylem("generate", "--run", self.run_folder, "--prompt", "a", status=1)[1])
 
 
 class Command(runs.RunCase):

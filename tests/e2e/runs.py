@@ -75,23 +75,25 @@ class RunCase(unittest.TestCase):
         return sorted(int(p.name) for p in folder.iterdir() if p.name.isdigit()) if folder.exists() else []
 
     def state(self, name, step):
-        """The bytes of a checkpoint's arrays, and its state."""
-        folder = self.path(name) / "checkpoints" / str(step)
-        return ((folder / "params.safetensors").read_bytes(), (folder / "optimizer.safetensors").read_bytes(),
-                json.loads((folder / "state.json").read_text())["state"])
+        """The arrays of a checkpoint as text that says every bit, and its state."""
+        done = subprocess.run([built.XYLEM, "checkpoint", "show", "--json", "--values", self.path(name) / "checkpoints" / str(step)],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["items"]
 
     def assert_whole(self, name, step):
-        """Holds a checkpoint against its own description, without Xylem."""
+        """Holds a checkpoint against its own description, without Xylem, and then with it."""
         folder = self.path(name) / "checkpoints" / str(step)
-        state = json.loads((folder / "state.json").read_text())
+        state = json.loads((folder / "state" / "metadata").read_text())
         self.assertEqual(state["step"], step)
+        for file, entry in json.loads((folder / "xylem_checksums.json").read_text())["files"].items():
+            self.assertEqual((folder / file).stat().st_size, entry["size"], file)
         for item in ("params", "optimizer"):
-            data = (folder / state["items"][item]["file"]).read_bytes()
-            self.assertEqual(len(data), state["items"][item]["size"])
-            length = struct.unpack("<Q", data[:8])[0]
-            header = json.loads(data[8:8 + length])
-            end = max(t["data_offsets"][1] for key, t in header.items() if key != "__metadata__")
-            self.assertEqual(8 + length + end, len(data))
+            self.assertTrue((folder / item / "manifest.ocdbt").exists())
+            self.assertTrue(json.loads((folder / item / "_METADATA").read_text())["tree_metadata"])
+        self.assertTrue((folder / "commit_success.txt").exists())
+        done = subprocess.run([built.XYLEM, "checkpoint", "verify", folder], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
 
     def assert_same_run(self, name, reference, step):
         self.assertEqual(self.values(name), self.values(reference))

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -230,20 +231,25 @@ class BadInput(runs.RunCase):
     def test_damaged_and_foreign_checkpoints_are_named(self):
         self.train("a")
         newest = self.path("a") / "checkpoints" / "20"
-        params = newest / "params.safetensors"
-        good = params.read_bytes()
-        params.write_bytes(good[:-10])
-        self.refused("20/params.safetensors", name="a", steps=30)
-        params.write_bytes(b"not a checkpoint")
-        self.refused("20/params.safetensors", name="a", steps=30)
-        params.unlink()
-        self.refused("20/params.safetensors", name="a", steps=30)
-        (newest / "state.json").write_text("{}")
-        self.refused("20/state.json", name="a", steps=30)
+        data = max((newest / "params" / "d").iterdir(), key=lambda f: f.stat().st_size)
+        manifest, state = newest / "params" / "manifest.ocdbt", newest / "state" / "metadata"
+        good = data.read_bytes()
+        data.write_bytes(good[:-10])
+        self.refused("20/params", data.name, name="a", steps=30)
+        # A bit of an array: its chunk's checksum says so.
+        data.write_bytes(good[:100] + bytes([good[100] ^ 1]) + good[101:])
+        self.refused("20/params", "checksum", name="a", steps=30)
+        data.unlink()
+        self.refused("20/params", data.name, name="a", steps=30)
+        data.write_bytes(good)
+        good = manifest.read_bytes()
+        manifest.write_bytes(b"not a database")
+        self.refused("20/params/manifest.ocdbt", name="a", steps=30)
+        manifest.write_bytes(good)
+        state.write_text("{}")
+        self.refused("20/state/metadata", name="a", steps=30)
         # As the message says: without that directory it goes on from the one before.
-        for file in newest.iterdir():
-            file.unlink()
-        newest.rmdir()
+        shutil.rmtree(newest)
         output, _ = self.train("a")
         self.assertIn("resumed from the checkpoint of step 15", output)
         self.assertEqual([m["step"] for m in self.metrics("a")], list(range(20)))

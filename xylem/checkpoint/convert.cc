@@ -118,6 +118,7 @@ class Converter {
     fs_.make_directories(temporary);
     try {
       orbax::write_step(fs_, temporary, path_, items, o);
+      orbax::write_commit_file(fs_, temporary, path_);
       fs_.commit_directory(temporary, path_);
     } catch (...) {
       fs_.remove_tree(temporary);

@@ -11,17 +11,22 @@
 
 #include "xylem/base/error.h"
 #include "xylem/base/file.h"
-#include "xylem/core/array.h"
+#include "xylem/checkpoint/named_arrays.h"
+#include "xylem/checkpoint/struct_tree.h"
+#include "xylem/core/core.h"
+#include "xylem/core/transforms.h"
 
 namespace xylem::checkpoint {
 namespace {
 
 StepContents contents_of(std::int64_t step, std::int64_t n = 100) {
   StepContents c;
-  c.items["params"] = {
-      {"w", HostArray::from(
-                std::vector<float>(static_cast<std::size_t>(n), static_cast<float>(step)), {n})}};
-  c.items["optimizer"] = {{"[0].count", HostArray::scalar(static_cast<std::int32_t>(step))}};
+  c.items["params"] = {array_leaf(
+      parse_path_text("w"),
+      HostArray::from(std::vector<float>(static_cast<std::size_t>(n), static_cast<float>(step)),
+                      {n}))};
+  c.items["optimizer"] = {
+      array_leaf(parse_path_text("[0].count"), HostArray::scalar(static_cast<std::int32_t>(step)))};
   c.state = "{\"step\": " + std::to_string(step) + "}";
   return c;
 }
@@ -53,8 +58,8 @@ TEST_F(ManagerTest, AStepComesBackWhole) {
   const StepContents c = m.restore(7);
   EXPECT_EQ(c.items.size(), 2u);
   EXPECT_TRUE(c.items.at("params")[0].value.bit_equal(contents_of(7).items["params"][0].value));
-  EXPECT_EQ(c.items.at("optimizer")[0].name, "[0].count");
-  EXPECT_EQ(c.state, "{\"step\":7}");
+  EXPECT_EQ(path_text(c.items.at("optimizer")[0].path), "[0].count");
+  EXPECT_EQ(c.state, "{\"step\": 7}");
   EXPECT_EQ(m.restore(7, {"params"}).items.size(), 1u);
   EXPECT_NE(error_of([&] { m.restore(7, {"ema"}); }).find("ema"), std::string::npos);
 }
@@ -68,17 +73,108 @@ TEST_F(ManagerTest, KeepsTheNewestSteps) {
   EXPECT_THROW(CheckpointManager(dir_, {.max_to_keep = 0}), UserError);
 }
 
-TEST_F(ManagerTest, AStepThatExistsIsLeftAlone) {
+TEST_F(ManagerTest, AStepThatIsNotAboveTheLatestIsAnError) {
   CheckpointManager m(dir_);
   m.prepare();
-  m.save(1, contents_of(1));
-  m.save(1, contents_of(2));
-  EXPECT_EQ(m.restore(1).state, "{\"step\":1}");
+  m.save(5, contents_of(5));
+  EXPECT_NE(error_of([&] { m.save(5, contents_of(6)); }).find("saved already"), std::string::npos);
+  EXPECT_NE(error_of([&] { m.save(3, contents_of(3)); }).find("above the latest, 5"),
+            std::string::npos);
+  EXPECT_FALSE(m.should_save(5));
+  EXPECT_TRUE(m.should_save(6));
+  EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{5}));
+  EXPECT_EQ(m.restore(5).state, "{\"step\": 5}");
+  m.remove(5);
+  m.save(3, contents_of(3));
+  EXPECT_EQ(m.latest_step(), 3);
+}
+
+TEST_F(ManagerTest, LatestNamesNoStepThatCannotBeRestored) {
+  CheckpointManager m(dir_, {.max_to_keep = 9});
+  m.prepare();
+  for (const std::int64_t s : {1, 2, 3, 4}) m.save(s, contents_of(s));
+  write_file(at("4/params/manifest.ocdbt"), "x");
+  remove_tree(at("3/optimizer/_METADATA"));
+  EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(m.latest_step(), 2);
+  EXPECT_NE(error_of([&] { m.check_step(4); }).find("manifest.ocdbt"), std::string::npos);
+}
+
+TEST_F(ManagerTest, MetricsRankStepsAndTheBestAreKept) {
+  CheckpointManager m(dir_, {.preserve = keep_if_any({keep_best(1, true), keep_latest(1)}),
+                             .metric = "loss",
+                             .least_is_best = true});
+  m.prepare();
+  for (const auto& [step, loss] : {std::pair{1, "3.5"}, {2, "1.5"}, {3, "2.5"}}) {
+    StepContents c = contents_of(step);
+    c.metrics = std::string("{\"loss\": ") + loss + "}";
+    m.save(step, std::move(c));
+  }
+  EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(m.best_step(), 2);
+  EXPECT_EQ(m.restore(2).metrics, "{\"loss\": 1.5}");
+}
+
+TEST_F(ManagerTest, NamesOfStepsHavePrefixAndLength) {
+  CheckpointManager m(dir_, {.step_prefix = "ckpt", .step_digits = 6});
+  m.prepare();
+  m.save(42, contents_of(42));
+  make_directories(at("43"));
+  EXPECT_TRUE(path_exists(at("ckpt_000042/_CHECKPOINT_METADATA")));
+  EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{42}));
+}
+
+TEST_F(ManagerTest, TheCommitFileDecidesWhereNothingIsRenamed) {
+  CheckpointManager m(dir_, {.max_to_keep = 2, .commit = Commit::kFile});
+  m.prepare();
+  for (const std::int64_t s : {1, 2, 3}) m.save(s, contents_of(s));
+  EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{2, 3}));
+  remove_tree(at("3/commit_success.txt"));
+  EXPECT_EQ(m.latest_step(), 2);
+  m.save(3, contents_of(3));
+  EXPECT_EQ(m.latest_step(), 3);
+  remove_tree(at("3/commit_success.txt"));
+  m.prepare();
+  EXPECT_FALSE(path_exists(at("3")));
+}
+
+TEST_F(ManagerTest, StepsOfTheOldLayoutAreReadAndFollowed) {
+  {
+    CheckpointManager old(dir_, {}, make_safetensors_format());
+    old.prepare();
+    old.save(1, contents_of(1));
+  }
+  CheckpointManager m(dir_);
+  m.prepare();
+  EXPECT_EQ(m.latest_step(), 1);
+  const StepContents c = m.restore(1, {"params"});
+  EXPECT_TRUE(c.items.at("params")[0].value.bit_equal(contents_of(1).items["params"][0].value));
+  m.save(2, contents_of(2));
+  EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(m.restore(2).items.size(), 2u);
+}
+
+TEST_F(ManagerTest, DonatingOrDroppingArraysAfterSaveChangesNothing) {
+  CheckpointManager m(dir_, {.async = true});
+  m.prepare();
+  const HostArray saved = HostArray::from(std::vector<float>(1 << 20, 3.0f), {1 << 20});
+  {
+    StepContents c;
+    Array a(saved.clone());
+    c.items["params"] = to_leaf_tree(a);
+    m.save(1, std::move(c));
+    // The only handle of the caller goes to a function that may reuse its memory.
+    auto twice = jit([](const Array& x) { return x * 2.0f; });
+    for (int i = 0; i < 8; ++i) a = twice(std::move(a));
+    EXPECT_EQ(a.to_vector<float>()[0], 768.0f);
+  }
+  m.wait();
+  EXPECT_TRUE(m.restore(1).items.at("params")[0].value.bit_equal(saved));
 }
 
 TEST_F(ManagerTest, CleansWhatDeadWritersLeftAndNothingElse) {
-  for (const char* name :
-       {"12.xylem-checkpoint-tmp/params", "notes", "x.xylem-checkpoint-tmp", "012", "7"})
+  for (const char* name : {"12.xylem-checkpoint-tmp/params", "13.orbax-checkpoint-tmp/params",
+                           "notes", "x.xylem-checkpoint-tmp", "012", "7"})
     make_directories(at(name));
   write_file(at("12.xylem-checkpoint-tmp/state.json"), "{}");
   write_file(at("99"), "a file");
@@ -86,6 +182,7 @@ TEST_F(ManagerTest, CleansWhatDeadWritersLeftAndNothingElse) {
   EXPECT_EQ(m.latest_step(), std::nullopt);
   m.prepare();
   EXPECT_FALSE(path_exists(at("12.xylem-checkpoint-tmp")));
+  EXPECT_FALSE(path_exists(at("13.orbax-checkpoint-tmp")));
   for (const char* name : {"notes", "x.xylem-checkpoint-tmp", "012", "7", "99"})
     EXPECT_TRUE(path_exists(at(name))) << name;
   EXPECT_EQ(m.latest_step(), std::nullopt);
@@ -111,8 +208,8 @@ TEST_F(ManagerTest, AsyncFailuresReachTheNextCall) {
   EXPECT_NE(polled.find("step 2"), std::string::npos);
 }
 
-TEST_F(ManagerTest, DamageIsNamed) {
-  CheckpointManager m(dir_);
+TEST_F(ManagerTest, DamageOfTheOldLayoutIsNamed) {
+  CheckpointManager m(dir_, {}, make_safetensors_format());
   m.prepare();
   m.save(1, contents_of(1));
   const std::string file = at("1/params.safetensors"), state = at("1/state.json");
@@ -143,8 +240,8 @@ TEST_F(ManagerTest, DamageIsNamed) {
   EXPECT_EQ(error_of([&] { m.restore(1); }), "none");
 }
 
-TEST_F(ManagerTest, EveryCutOfEveryFileIsRefused) {
-  CheckpointManager m(dir_);
+TEST_F(ManagerTest, EveryCutOfTheOldLayoutIsRefused) {
+  CheckpointManager m(dir_, {}, make_safetensors_format());
   m.prepare();
   m.save(1, contents_of(1, 3));
   for (const char* name : {"1/params.safetensors", "1/optimizer.safetensors", "1/state.json"}) {
@@ -156,6 +253,43 @@ TEST_F(ManagerTest, EveryCutOfEveryFileIsRefused) {
     }
     write_file(at(name), good);
   }
+}
+
+void list_files(const std::string& directory, std::vector<std::string>& out) {
+  for (const DirectoryEntry& e : list_directory(directory)) {
+    const std::string path = join_path(directory, e.name);
+    if (e.is_directory)
+      list_files(path, out);
+    else
+      out.push_back(path);
+  }
+}
+
+TEST_F(ManagerTest, EveryCutAndEveryFlippedBitIsRefused) {
+  CheckpointManager m(dir_);
+  m.prepare();
+  m.save(1, contents_of(1, 300));
+  std::vector<std::string> files;
+  list_files(at("1"), files);
+  EXPECT_GE(files.size(), 9u);
+  for (const std::string& f : files) {
+    // The step's own commit file says nothing beyond its existence.
+    if (f == at("1/commit_success.txt")) continue;
+    const std::string good = read_file(f);
+    const std::size_t stride = good.size() / 25 + 1;
+    for (std::size_t n = 0; n + 1 < good.size(); n += stride) {
+      write_file(f, good.substr(0, n));
+      EXPECT_NE(error_of([&] { m.restore(1); }), "none") << f << " cut at " << n;
+      std::string flipped = good;
+      flipped[n] = static_cast<char>(flipped[n] ^ 4);
+      write_file(f, flipped);
+      // In the list of checksums a bit may turn a space into another one that means the same.
+      if (f.ends_with("xylem_checksums.json")) continue;
+      EXPECT_NE(error_of([&] { m.restore(1); }), "none") << f << " bit of byte " << n;
+    }
+    write_file(f, good);
+  }
+  EXPECT_EQ(error_of([&] { m.restore(1); }), "none");
 }
 
 // A full disk, as a limit of file size in a process of its own.
@@ -178,7 +312,7 @@ TEST_F(ManagerTest, AFailedSaveLeavesEarlierStepsAlone) {
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(m.steps(), (std::vector<std::int64_t>{1}));
-  EXPECT_EQ(m.restore(1).state, "{\"step\":1}");
+  EXPECT_EQ(m.restore(1).state, "{\"step\": 1}");
 }
 
 struct Layer {

@@ -42,11 +42,17 @@ class SafetensorsFormat final : public StepFormat {
  public:
   std::string_view name() const override { return kFormatName; }
 
-  bool recognises(const std::string& directory) const override {
-    return path_exists(join_path(directory, kStateFile));
+  bool recognises(const FileSystem& fs, const std::string& directory) const override {
+    return fs.is_file(join_path(directory, kStateFile));
   }
 
-  void write(const std::string& directory, std::int64_t step,
+  void check(const FileSystem& fs, const std::string& directory) const override {
+    read_description(directory);
+    for (const DirectoryEntry& e : fs.list(directory))
+      if (e.name.ends_with(".safetensors")) SafetensorsFile(join_path(directory, e.name));
+  }
+
+  void write(const FileSystem&, const std::string& directory, const std::string&, std::int64_t step,
              const StepContents& contents) const override {
     JsonWriter w(2);
     w.begin_object();
@@ -55,7 +61,11 @@ class SafetensorsFormat final : public StepFormat {
     w.field("step", step);
     w.key("items");
     w.begin_object();
-    for (const auto& [item, arrays] : contents.items) {
+    for (const auto& [item, tree] : contents.items) {
+      NamedArrays arrays;
+      for (const Leaf& l : tree)
+        if (l.value.defined())
+          arrays.push_back({l.path.empty() ? "value" : path_text(l.path), l.value});
       const std::string file = item + ".safetensors";
       const std::string path = join_path(directory, file);
       write_safetensors(path, arrays, {{"format", "xylem"}});
@@ -75,20 +85,12 @@ class SafetensorsFormat final : public StepFormat {
     write_file(join_path(directory, kStateFile), w.take() + "\n");
   }
 
-  StepContents read(const std::string& directory,
+  StepContents read(const FileSystem&, const std::string& directory,
                     const std::vector<std::string>& wanted) const override {
     const std::string path = join_path(directory, kStateFile);
-    const nlohmann::json j = nlohmann::json::parse(read_file(path), nullptr, false);
-    if (!j.is_object() || j.value("format", nlohmann::json()) != kFormatName)
-      damaged(path, fmt::format("an object of format {}", kFormatName), "something else");
-    if (j.value("version", nlohmann::json()) != kVersion)
-      damaged(path, fmt::format("version {}", kVersion),
-              fmt::format("version {}", j.value("version", nlohmann::json()).dump()));
-    const nlohmann::json items = j.value("items", nlohmann::json());
-    const nlohmann::json state = j.value("state", nlohmann::json());
-    if (!items.is_object() || !state.is_object())
-      damaged(path, "the objects `items` and `state`", "one of them is absent");
-
+    const nlohmann::json j = read_description(directory);
+    const nlohmann::json& items = j["items"];
+    const nlohmann::json& state = j["state"];
     StepContents out;
     out.state = state.dump();
     for (const std::string& name : wanted)
@@ -96,11 +98,32 @@ class SafetensorsFormat final : public StepFormat {
         damaged(path, fmt::format("an item \"{}\"", name), "it has none of this name");
     for (const auto& [name, entry] : items.items())
       if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end())
-        out.items[name] = read_item(directory, name, entry);
+        out.items[name] = to_tree(read_item(directory, name, entry));
     return out;
   }
 
  private:
+  static nlohmann::json read_description(const std::string& directory) {
+    const std::string path = join_path(directory, kStateFile);
+    nlohmann::json j = nlohmann::json::parse(read_file(path), nullptr, false);
+    if (!j.is_object() || j.value("format", nlohmann::json()) != kFormatName)
+      damaged(path, fmt::format("an object of format {}", kFormatName), "something else");
+    if (j.value("version", nlohmann::json()) != kVersion)
+      damaged(path, fmt::format("version {}", kVersion),
+              fmt::format("version {}", j.value("version", nlohmann::json()).dump()));
+    if (!j.value("items", nlohmann::json()).is_object() ||
+        !j.value("state", nlohmann::json()).is_object())
+      damaged(path, "the objects `items` and `state`", "one of them is absent");
+    return j;
+  }
+
+  static LeafTree to_tree(const NamedArrays& arrays) {
+    LeafTree out;
+    for (const NamedArray& a : arrays)
+      out.push_back(array_leaf(a.name == "value" ? KeyPath() : parse_path_text(a.name), a.value));
+    return out;
+  }
+
   static NamedArrays read_item(const std::string& directory, const std::string& name,
                                const nlohmann::json& entry) {
     const std::string file =

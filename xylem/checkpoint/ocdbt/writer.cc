@@ -204,7 +204,7 @@ void DataFileWriter::close() {
 }
 
 void write_database(const FileSystem& fs, const std::string& directory, std::vector<KeyValue> keys,
-                    const Config& config) {
+                    const Config& config, bool durable) {
   std::sort(keys.begin(), keys.end(),
             [](const KeyValue& a, const KeyValue& b) { return a.key < b.key; });
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -235,9 +235,11 @@ void write_database(const FileSystem& fs, const std::string& directory, std::vec
   }
   fs.make_directories(directory);
   // The data's names must be durable before a manifest that refers to them.
-  if (fs.is_directory(join_path(directory, "d"))) fs.sync_directory(join_path(directory, "d"));
   m.versions = {v};
-  fs.write_file_atomic(join_path(directory, "manifest.ocdbt"), encode_manifest(m));
+  const std::string path = join_path(directory, "manifest.ocdbt");
+  if (!durable) return fs.write_file(path, encode_manifest(m));
+  if (fs.is_directory(join_path(directory, "d"))) fs.sync_directory(join_path(directory, "d"));
+  fs.write_file_atomic(path, encode_manifest(m));
 }
 
 void merge_databases(const FileSystem& fs, const std::string& directory,

@@ -127,6 +127,10 @@ void write_step(const FileSystem& fs, const std::string& directory, const std::s
   w.end_object();
   w.end_object();
   fs.write_file(join_path(directory, kChecksumFile), w.take() + "\n");
+}
+
+void write_commit_file(const FileSystem& fs, const std::string& directory,
+                       const std::string& final_path) {
   fs.write_file(join_path(directory, kCommitFile), commit_text(final_path));
 }
 

@@ -304,7 +304,7 @@ void TreeWriter::write_arrays() {
   file->close();
   for (auto& keys : keys_)
     for (auto& k : keys) all.push_back(std::move(k));
-  ocdbt::write_database(fs_, directory_, std::move(all), config_);
+  ocdbt::write_database(fs_, directory_, std::move(all), config_, /*durable=*/false);
 }
 
 void TreeWriter::write_json() {

@@ -57,11 +57,16 @@ struct StepOptions : WriteOptions {
   int process = 0, num_processes = 1;  // of iterator states' file names
 };
 
-// Writes a whole step into `directory`, which must exist and be empty, for the place
-// `final_path` where it will lie. Everything is flushed to disk but the directories' own names
-// (commit_directory).
+// Writes a step, all but its commit file, into `directory`, which must exist and be empty, for the
+// place `final_path` where it will lie. Everything is flushed to disk but the directories' own
+// names (commit_directory).
 void write_step(const FileSystem& fs, const std::string& directory, const std::string& final_path,
                 const std::map<std::string, StepItem>& items, const StepOptions& options = {});
+
+// The last file of a step, commit_success.txt. Where a step is written in place it must come after
+// all else is durable.
+void write_commit_file(const FileSystem& fs, const std::string& directory,
+                       const std::string& final_path);
 
 // The file in a step with size and CRC-32C of its metadata files, which Orbax does not read.
 inline constexpr const char* kChecksumFile = "xylem_checksums.json";

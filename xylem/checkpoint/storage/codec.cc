@@ -193,8 +193,12 @@ std::string decode_one(const Codec& codec, std::span<const std::byte> in, std::u
       internal::blosc_decode(in, std::as_writable_bytes(std::span<char>(out)), what);
       return out;
     }
-    case CodecKind::kCrc32c:
-      return std::string(as_string_view(strip_crc(in, what)));
+    case CodecKind::kCrc32c: {
+      const auto body = strip_crc(in, what);
+      if (body.size() > limit)
+        damaged(what, fmt::format("at most {} bytes", limit), fmt::format("{}", body.size()));
+      return std::string(as_string_view(body));
+    }
   }
   return {};
 }

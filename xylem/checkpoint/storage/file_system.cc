@@ -190,15 +190,15 @@ std::vector<DirectoryEntry> FileSystem::list(const std::string& path) const {
   return out;
 }
 
-void FileSystem::make_directories(const std::string& path) const {
+void FileSystem::make_directories(const std::string& path, bool durable) const {
   if (path.empty() || is_directory(path)) return;
   const std::string parent = parent_path(path);
-  if (parent != path && parent != ".") make_directories(parent);
+  if (parent != path && parent != ".") make_directories(parent, durable);
   const int r = retry([&] { return calls_->make_directory(path); });
   // Another process may have been quicker; otherwise a file stands where a directory is wanted.
   if (r == -EEXIST && !is_directory(path)) check(-ENOTDIR, "make directory", path);
   if (r != -EEXIST) check(r, "make directory", path);
-  sync_directory(parent);
+  if (durable) sync_directory(parent);
 }
 
 void FileSystem::remove_tree(const std::string& path) const {

@@ -85,13 +85,15 @@ class FileSystem {
   // By name.
   std::vector<DirectoryEntry> list(const std::string& path) const;
 
-  // With its parents. Each new name is flushed into its parent, so that what is later committed
-  // below cannot lose its way.
-  void make_directories(const std::string& path) const;
+  // With its parents. If `durable`, each new name is flushed into its parent, so that what is later
+  // committed below cannot lose its way.
+  void make_directories(const std::string& path, bool durable = false) const;
   // All below it too; a link is removed, not followed. A missing path is no error.
   void remove_tree(const std::string& path) const;
   void rename(const std::string& from, const std::string& to, bool replace = false) const;
   void sync_directory(const std::string& path) const;
+  // The directory and all below it, bottom up.
+  void sync_directories(const std::string& path) const;
   // Makes the finished directory `temporary` appear as `final_path`, which must not exist: flushes
   // the directories in it, bottom up, renames, flushes the parent. Its files are flushed already,
   // as OutputFile does. After any crash final_path is absent or complete.
@@ -100,8 +102,6 @@ class FileSystem {
   const std::shared_ptr<SystemCalls>& calls() const { return calls_; }
 
  private:
-  void sync_directories(const std::string& path) const;
-
   std::shared_ptr<SystemCalls> calls_;
 };
 
