@@ -16,11 +16,11 @@ namespace xylem::train {
 struct RunFolder {
   std::string path;
 
-  std::string config() const;      // config.yaml: every key as the run uses it
-  std::string metrics() const;     // metrics.jsonl: one line a step
-  std::string checkpoints() const; // checkpoints/<step>
-  std::string loss_svg() const;    // loss.svg
-  std::string report() const;      // report.html
+  std::string config() const;       // config.yaml: every key as the run uses it
+  std::string metrics() const;      // metrics.jsonl: one line a step
+  std::string checkpoints() const;  // checkpoints/<step>
+  std::string loss_svg() const;     // loss.svg
+  std::string report() const;       // report.html
 };
 
 // A configuration and the folder it runs in.
@@ -29,40 +29,34 @@ struct Run {
   RunFolder folder;
 };
 
-// From a YAML file, or from a run folder, whose own configuration is then
-// taken, and overrides. The configuration is validated.
-Run resolve_run(const std::string &config_or_folder,
-                const std::vector<std::string> &overrides);
+// From a YAML file, or from a run folder, whose own configuration is then taken, and overrides.
+// The configuration is validated.
+Run resolve_run(const std::string& config_or_folder, const std::vector<std::string>& overrides);
 
-// UserError that names the first key fixed for the life of a run in which the
-// two differ.
-void check_fixed_keys(const Config &saved, const Config &now,
-                      const RunFolder &folder);
+// UserError that names the first key fixed for the life of a run in which the two differ.
+void check_fixed_keys(const Config& saved, const Config& now, const RunFolder& folder);
 
-// Keeps other processes from training in the same folder while it exists.
-// EnvironmentError if one does. The system releases it when the process ends,
-// however it ends.
+// Keeps other processes from training in the same folder while it exists. EnvironmentError if one
+// does. The system releases it when the process ends, however it ends.
 class RunLock {
-public:
-  explicit RunLock(const RunFolder &folder);
+ public:
+  explicit RunLock(const RunFolder& folder);
   ~RunLock();
-  RunLock(const RunLock &) = delete;
-  RunLock &operator=(const RunLock &) = delete;
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
 
-private:
+ private:
   int fd_;
 };
 
-// A model with random parameters by init_weights_seed, or those of
-// load_parameters_path.
-models::Gpt initial_model(const Config &config);
+// A model with random parameters by init_weights_seed, or those of load_parameters_path.
+models::Gpt initial_model(const Config& config);
 // The same without contents: shapes and dtypes only.
-models::Gpt abstract_model(const Config &config);
+models::Gpt abstract_model(const Config& config);
 
-// The newest step, if there is any. Its error if it is damaged: to go on from
-// an older one is for the user to decide.
-std::optional<std::int64_t>
-newest_step(const checkpoint::CheckpointManager &manager);
+// The newest step, if there is any. Its error if it is damaged: to go on from an older one is for
+// the user to decide.
+std::optional<std::int64_t> newest_step(const checkpoint::CheckpointManager& manager);
 
 // The newest checkpoint's model.
 struct TrainedModel {
@@ -70,6 +64,6 @@ struct TrainedModel {
   models::Gpt model;
   std::int64_t step = 0;
 };
-TrainedModel load_run(const std::string &folder);
+TrainedModel load_run(const std::string& folder);
 
-} // namespace xylem::train
+}  // namespace xylem::train

@@ -45,66 +45,56 @@ struct Pending {
   Clock::time_point returned;
 };
 
-auto make_step(const Config &config) {
+auto make_step(const Config& config) {
   auto tx = make_optimizer(config);
   return jit(
-      [tx, rate = learning_rate_schedule(config)](const TrainState &s,
-                                                  const Array &tokens) {
+      [tx, rate = learning_rate_schedule(config)](const TrainState& s, const Array& tokens) {
         auto [loss, grads] = value_and_grad(next_token_loss)(s.params, tokens);
         StepOutputs out{loss, optim::global_norm(grads),
-                        rate(std::get<0>(std::get<1>(s.optimizer)).count)
-                            .astype(DType::kF32)};
+                        rate(std::get<0>(std::get<1>(s.optimizer)).count).astype(DType::kF32)};
         auto [updates, optimizer] = tx.update(grads, s.optimizer, s.params);
-        return std::pair{
-            TrainState{optim::apply_updates(s.params, updates), optimizer},
-            out};
+        return std::pair{TrainState{optim::apply_updates(s.params, updates), optimizer}, out};
       },
       {.name = "train_step"});
 }
 // How report.html shows that nothing is missing.
 constexpr std::string_view kFinishedRow = "<td>finished</td>";
 
-using Step = decltype(make_step(std::declval<const Config &>()));
+using Step = decltype(make_step(std::declval<const Config&>()));
 
-double count_parameters(const models::Gpt &model) {
+double count_parameters(const models::Gpt& model) {
   double n = 0;
-  for (const Array &a : tree::leaves<Array>(model))
-    if (a.defined())
-      n += static_cast<double>(a.size());
+  for (const Array& a : tree::leaves<Array>(model))
+    if (a.defined()) n += static_cast<double>(a.size());
   return n;
 }
 
-// Writes config.yaml so that it says what this process runs with, and takes
-// over what the run has measured before.
-Config settle_config(const Run &run, bool resuming) {
+// Writes config.yaml so that it says what this process runs with, and takes over what the run has
+// measured before.
+Config settle_config(const Run& run, bool resuming) {
   Config config = run.config;
   if (path_exists(run.folder.config())) {
     Config saved;
     load_yaml(saved, run.folder.config());
-    if (resuming)
-      check_fixed_keys(saved, config, run.folder);
-    if (config.peak_flops == 0)
-      config.peak_flops = saved.peak_flops;
+    if (resuming) check_fixed_keys(saved, config, run.folder);
+    if (config.peak_flops == 0) config.peak_flops = saved.peak_flops;
   }
-  if (config.peak_flops == 0)
-    config.peak_flops = std::round(measure_peak_flops());
+  if (config.peak_flops == 0) config.peak_flops = std::round(measure_peak_flops());
   return config;
 }
 
 class Training {
-public:
-  Training(const Run &run, const TrainOptions &options)
+ public:
+  Training(const Run& run, const TrainOptions& options)
       : folder_(run.folder),
-        manager_(folder_.checkpoints(),
-                 {.max_to_keep = run.config.max_num_checkpoints_to_keep,
-                  .async = run.config.async_checkpointing}),
+        manager_(folder_.checkpoints(), {.max_to_keep = run.config.max_num_checkpoints_to_keep,
+                                         .async = run.config.async_checkpointing}),
         config_(settle_config(run, !manager_.steps().empty())),
         dataset_(Dataset::load(config_)),
         batches_(training_batches(config_, dataset_).iterator()),
         step_(make_step(config_)),
         evaluate_(jit(window_losses, {.name = "evaluate"})),
-        progress_(options.out, options.terminal, config_.steps,
-                  config_.log_period) {
+        progress_(options.out, options.terminal, config_.steps, config_.log_period) {
     manager_.prepare();
     restore();
     write_file_atomic(folder_.config(), to_yaml(config_));
@@ -115,13 +105,11 @@ public:
   TrainStatus run() {
     announce();
     if (next_step_ >= config_.steps) {
-      // The former process may have ended between its last checkpoint and its
-      // report.
+      // The former process may have ended between its last checkpoint and its report.
       if (!path_exists(folder_.report()) ||
           read_file(folder_.report()).find(kFinishedRow) == std::string::npos)
         write_report("finished", /*sample=*/true);
-      progress_.note(
-          fmt::format("all {} steps are done already", config_.steps));
+      progress_.note(fmt::format("all {} steps are done already", config_.steps));
       return TrainStatus::kFinished;
     }
     mark_ = Clock::now();
@@ -131,69 +119,58 @@ public:
       stopped = stop_requested();
       manager_.poll();
       const bool last = next_step_ == config_.steps;
-      const bool evaluates = last || (config_.eval_interval > 0 &&
-                                      next_step_ % config_.eval_interval == 0);
-      const bool saves = config_.enable_checkpointing &&
-                         next_step_ % config_.checkpoint_period == 0;
-      if (!evaluates && !saves && !stopped)
-        continue;
-      // Due work is done even when stopping: the records of a run do not depend
-      // on interruptions.
+      const bool evaluates =
+          last || (config_.eval_interval > 0 && next_step_ % config_.eval_interval == 0);
+      const bool saves =
+          config_.enable_checkpointing && next_step_ % config_.checkpoint_period == 0;
+      if (!evaluates && !saves && !stopped) continue;
+      // Due work is done even when stopping: the records of a run do not depend on interruptions.
       finish_step(evaluates);
-      reached = config_.target_eval_loss > 0 && last_eval_ &&
-                *last_eval_ <= config_.target_eval_loss;
+      reached =
+          config_.target_eval_loss > 0 && last_eval_ && *last_eval_ <= config_.target_eval_loss;
       if (config_.enable_checkpointing &&
-          (saves || stopped ||
-           ((last || reached) && config_.save_checkpoint_on_completion)))
+          (saves || stopped || ((last || reached) && config_.save_checkpoint_on_completion)))
         save();
-      if (evaluates && !last && !reached && !stopped)
-        write_report("running", /*sample=*/false);
+      if (evaluates && !last && !reached && !stopped) write_report("running", /*sample=*/false);
       mark_ = Clock::now();
     }
     manager_.wait();
     progress_.finish();
-    if (stopped && next_step_ < config_.steps)
-      return stop();
+    if (stopped && next_step_ < config_.steps) return stop();
     write_report("finished", /*sample=*/true);
     progress_.note(fmt::format(
         "finished {} steps{}; report: {}", next_step_,
-        last_eval_ ? fmt::format(", validation {:.4f} bits per byte",
-                                 bits_per_byte(*last_eval_))
+        last_eval_ ? fmt::format(", validation {:.4f} bits per byte", bits_per_byte(*last_eval_))
                    : "",
         folder_.report()));
     return TrainStatus::kFinished;
   }
 
-private:
+ private:
   void announce() {
-    progress_.note(
-        fmt::format("{}: {:.0f} parameters, {} training and {} validation "
-                    "windows of {} bytes, peak {:.0f} "
-                    "GFLOP/s",
-                    folder_.path, count_parameters(state_.params),
-                    dataset_.training.size(), dataset_.validation.size(),
-                    config_.max_target_length, config_.peak_flops / 1e9));
+    progress_.note(fmt::format(
+        "{}: {:.0f} parameters, {} training and {} validation windows of {} bytes, peak {:.0f} "
+        "GFLOP/s",
+        folder_.path, count_parameters(state_.params), dataset_.training.size(),
+        dataset_.validation.size(), config_.max_target_length, config_.peak_flops / 1e9));
     if (next_step_ > 0)
-      progress_.note(
-          fmt::format("resumed from the checkpoint of step {}", next_step_));
+      progress_.note(fmt::format("resumed from the checkpoint of step {}", next_step_));
   }
 
-  // Begins the step after the ones before, while their results may still be on
-  // the way, and deals with those of the step before: the device always has
-  // work.
+  // Begins the step after the ones before, while their results may still be on the way, and deals
+  // with those of the step before: the device always has work.
   void enqueue_step() {
     const Array tokens(batches_.next().value());
     auto [state, outputs] = step_(std::move(state_), tokens);
     const Clock::time_point returned = Clock::now();
     state_ = std::move(state);
-    if (pending_)
-      finish_step(false);
+    if (pending_) finish_step(false);
     pending_ = Pending{std::move(outputs), returned};
     ++next_step_;
   }
 
-  // Waits for the pending step and writes down what it gave. `evaluates` only
-  // if it is the last one.
+  // Waits for the pending step and writes down what it gave. `evaluates` only if it is the last
+  // one.
   void finish_step(bool evaluates) {
     const auto [outputs, returned] = *std::exchange(pending_, std::nullopt);
     const Clock::time_point asked = Clock::now();
@@ -202,17 +179,13 @@ private:
     m.loss = outputs.loss.item<double>();
     m.grad_norm = outputs.grad_norm.item<double>();
     m.learning_rate = outputs.learning_rate.item<double>();
-    // When did the step end? Now, if there was a wait for it; otherwise it was
-    // there before the next one was begun, as with a device that works while it
-    // is called.
+    // When did the step end? Now, if there was a wait for it; otherwise it was there before the
+    // next one was begun, as with a device that works while it is called.
     Clock::time_point end = Clock::now();
-    if (end - asked < (end - returned) / 10 && returned > mark_)
-      end = returned;
-    m.step_seconds =
-        std::chrono::duration<double>(end - std::exchange(mark_, end)).count();
+    if (end - asked < (end - returned) / 10 && returned > mark_) end = returned;
+    m.step_seconds = std::chrono::duration<double>(end - std::exchange(mark_, end)).count();
     m.tokens_per_second = static_cast<double>(config_.per_device_batch_size) *
-                          static_cast<double>(config_.max_target_length) /
-                          m.step_seconds;
+                          static_cast<double>(config_.max_target_length) / m.step_seconds;
     m.mfu = training_step_flops(config_) / m.step_seconds / config_.peak_flops;
     ++finished_;
     const bool bad = (std::isnan(m.loss) && config_.abort_on_nan_loss) ||
@@ -222,45 +195,36 @@ private:
     }
     log_->write(m);
     metrics_.push_back(m);
-    if (bad)
-      fail(m);
+    if (bad) fail(m);
     progress_.step(m);
     if (m.eval_loss)
-      progress_.note(
-          fmt::format("step {}: validation loss {:.4f}, {:.4f} bits per byte",
-                      m.step + 1, *m.eval_loss, bits_per_byte(*m.eval_loss)));
+      progress_.note(fmt::format("step {}: validation loss {:.4f}, {:.4f} bits per byte",
+                                 m.step + 1, *m.eval_loss, bits_per_byte(*m.eval_loss)));
   }
 
-  [[noreturn]] void fail(const StepMetrics &m) {
+  [[noreturn]] void fail(const StepMetrics& m) {
     log_->sync();
     manager_.wait();
     const auto saved = manager_.latest_step();
     progress_.finish();
     throw_user_error(
-        {fmt::format("train in {}", folder_.path),
-         "a loss that is a finite number",
-         fmt::format("step {} has loss {}, gradient norm {}", m.step, m.loss,
-                     m.grad_norm),
+        {fmt::format("train in {}", folder_.path), "a loss that is a finite number",
+         fmt::format("step {} has loss {}, gradient norm {}", m.step, m.loss, m.grad_norm),
          fmt::format(
-             "Lower learning_rate or gradient_clipping_threshold and begin "
-             "anew{}",
-             saved ? fmt::format(", or resume from the checkpoint of step {}",
-                                 *saved)
-                   : "")});
+             "Lower learning_rate or gradient_clipping_threshold and begin anew{}",
+             saved ? fmt::format(", or resume from the checkpoint of step {}", *saved) : "")});
   }
 
-  // Mean loss over the validation windows; the last batch is filled up with
-  // windows that do not count.
+  // Mean loss over the validation windows; the last batch is filled up with windows that do not
+  // count.
   double evaluate() {
     const std::int64_t B = config_.eval_per_device_batch_size;
     std::int64_t windows = dataset_.validation.size();
-    if (config_.eval_steps > 0)
-      windows = std::min(windows, config_.eval_steps * B);
+    if (config_.eval_steps > 0) windows = std::min(windows, config_.eval_steps * B);
     double total = 0;
     for (std::int64_t first = 0; first < windows; first += B) {
       const Array tokens(dataset_.validation.range(first, B));
-      const std::vector<float> losses =
-          evaluate_(state_.params, tokens).to_vector<float>();
+      const std::vector<float> losses = evaluate_(state_.params, tokens).to_vector<float>();
       for (std::int64_t i = 0; i < std::min(B, windows - first); ++i)
         total += static_cast<double>(losses[static_cast<std::size_t>(i)]);
     }
@@ -282,8 +246,7 @@ private:
     w.field("bytes", dataset_.text->size());
     w.field("hash64", text_hash());
     w.end_object();
-    // The key of a step is fold_in(key(seed), step): nothing else is needed to
-    // go on drawing.
+    // The key of a step is fold_in(key(seed), step): nothing else is needed to go on drawing.
     w.key("prng");
     w.begin_object();
     w.field("impl", "threefry2x32");
@@ -295,9 +258,7 @@ private:
     manager_.save(next_step_, std::move(contents));
   }
 
-  std::string text_hash() const {
-    return fmt::format("{:016x}", hash64(*dataset_.text));
-  }
+  std::string text_hash() const { return fmt::format("{:016x}", hash64(*dataset_.text)); }
 
   void restore() {
     const std::optional<std::int64_t> newest = newest_step(manager_);
@@ -307,8 +268,7 @@ private:
       state_.optimizer = tx.init(state_.params);
     } else {
       const std::string where = manager_.step_directory(*newest);
-      const checkpoint::StepContents saved =
-          manager_.restore(*newest, {"params", "optimizer"});
+      const checkpoint::StepContents saved = manager_.restore(*newest, {"params", "optimizer"});
       const TrainState like = eval_shape([&] {
         nn::Rngs rngs({{"params", std::int64_t{0}}});
         TrainState s;
@@ -316,57 +276,48 @@ private:
         s.optimizer = tx.init(s.params);
         return s;
       });
-      state_.params = checkpoint::from_leaf_tree(
-          like.params, saved.items.at("params"),
-          fmt::format("checkpoint {}: params", where));
-      state_.optimizer = checkpoint::from_leaf_tree(
-          like.optimizer, saved.items.at("optimizer"),
-          fmt::format("checkpoint {}: optimizer", where));
+      state_.params = checkpoint::from_leaf_tree(like.params, saved.items.at("params"),
+                                                 fmt::format("checkpoint {}: params", where));
+      state_.optimizer = checkpoint::from_leaf_tree(like.optimizer, saved.items.at("optimizer"),
+                                                    fmt::format("checkpoint {}: optimizer", where));
       restore_position(*newest, where, saved.state);
     }
     finished_ = next_step_;
     batches_.start_prefetch();
   }
 
-  void restore_position(std::int64_t step, const std::string &where,
-                        const std::string &state) {
+  void restore_position(std::int64_t step, const std::string& where, const std::string& state) {
     const nlohmann::json j = nlohmann::json::parse(state, nullptr, false);
-    const auto refuse = [&](std::string_view expected, const std::string &given,
+    const auto refuse = [&](std::string_view expected, const std::string& given,
                             std::string_view advice) {
-      throw_user_error(
-          {fmt::format("checkpoint {}", where), expected, given, advice});
+      throw_user_error({fmt::format("checkpoint {}", where), expected, given, advice});
     };
-    if (!j.is_object() || j.value("step", nlohmann::json()) != step ||
-        !j.contains("data_iterator"))
+    if (!j.is_object() || j.value("step", nlohmann::json()) != step || !j.contains("data_iterator"))
       refuse(fmt::format("the state of step {}", step), state.substr(0, 200),
              "Remove the directory to go on from the step before");
     const nlohmann::json text = j.value("text", nlohmann::json::object());
     if (text.value("hash64", nlohmann::json()) != text_hash())
-      refuse(
-          fmt::format("the text that the run began with, {} bytes with hash {}",
-                      text.value("bytes", nlohmann::json()).dump(),
-                      text.value("hash64", nlohmann::json()).dump()),
-          fmt::format("{} bytes with hash {}", dataset_.text->size(),
-                      text_hash()),
-          "Bring the text back, or set another run_name to begin anew");
+      refuse(fmt::format("the text that the run began with, {} bytes with hash {}",
+                         text.value("bytes", nlohmann::json()).dump(),
+                         text.value("hash64", nlohmann::json()).dump()),
+             fmt::format("{} bytes with hash {}", dataset_.text->size(), text_hash()),
+             "Bring the text back, or set another run_name to begin anew");
     batches_.set_state(j["data_iterator"].dump());
     next_step_ = step;
   }
 
   TrainStatus stop() {
-    const std::string at =
-        fmt::format("stopped after {} of {} steps", next_step_, config_.steps);
+    const std::string at = fmt::format("stopped after {} of {} steps", next_step_, config_.steps);
     write_report(at, /*sample=*/false);
     if (!config_.enable_checkpointing)
       throw EnvironmentError(ErrorParts{
-          fmt::format("train in {}", folder_.path),
-          "all steps before the process is told to end", at,
-          "Set enable_checkpointing=true so that it can go on later"});
+          fmt::format("train in {}", folder_.path), "all steps before the process is told to end",
+          at, "Set enable_checkpointing=true so that it can go on later"});
     progress_.note(fmt::format("{}, saved; run the same command to go on", at));
     return TrainStatus::kStopped;
   }
 
-  void write_report(const std::string &status, bool sample) {
+  void write_report(const std::string& status, bool sample) {
     ReportInput in{.config = config_,
                    .metrics = metrics_,
                    .parameters = count_parameters(state_.params),
@@ -376,10 +327,8 @@ private:
     if (sample && config_.max_predict_length > 0) {
       if (in.prompt.empty()) {
         const HostArray window = dataset_.validation.range(0, 1);
-        const std::span<const std::int32_t> tokens =
-            window.span<std::int32_t>();
-        in.prompt = ByteTokenizer().decode(
-            tokens.first(std::min<std::size_t>(tokens.size(), 32)));
+        const std::span<const std::int32_t> tokens = window.span<std::int32_t>();
+        in.prompt = ByteTokenizer().decode(tokens.first(std::min<std::size_t>(tokens.size(), 32)));
       }
       in.sample = make_sample(in.prompt);
     }
@@ -387,18 +336,14 @@ private:
     write_file_atomic(folder_.report(), report_html(in));
   }
 
-  std::string make_sample(const std::string &prompt) {
-    if (config_.max_target_length < 2)
-      return "";
+  std::string make_sample(const std::string& prompt) {
+    if (config_.max_target_length < 2) return "";
     models::Decoder decoder(state_.params, config_.max_target_length);
-    models::Sampler sampler(
-        {.temperature = config_.decode_sampling_temperature});
+    models::Sampler sampler({.temperature = config_.decode_sampling_temperature});
     std::string text;
-    models::generate(decoder, ByteTokenizer().encode(prompt),
-                     config_.max_predict_length, sampler,
+    models::generate(decoder, ByteTokenizer().encode(prompt), config_.max_predict_length, sampler,
                      [&](std::int32_t token) {
-                       if (token < 256)
-                         text += static_cast<char>(token);
+                       if (token < 256) text += static_cast<char>(token);
                        return !stop_requested();
                      });
     return text;
@@ -413,23 +358,23 @@ private:
   decltype(jit(window_losses)) evaluate_;
   internal::Progress progress_;
   std::optional<MetricsLog> log_;
-  std::vector<StepMetrics> metrics_; // what log_ holds
+  std::vector<StepMetrics> metrics_;  // what log_ holds
 
   TrainState state_;
-  std::int64_t next_step_ = 0; // also the number of steps begun
-  std::int64_t finished_ = 0;  // steps whose results are written down
+  std::int64_t next_step_ = 0;  // also the number of steps begun
+  std::int64_t finished_ = 0;   // steps whose results are written down
   std::optional<Pending> pending_;
   std::optional<double> last_eval_;
   Clock::time_point mark_;
 };
 
-} // namespace
+}  // namespace
 
-TrainStatus train(const Run &run, const TrainOptions &options) {
+TrainStatus train(const Run& run, const TrainOptions& options) {
   make_directories(run.folder.path);
   const RunLock lock(run.folder);
   const StopSignals signals;
   return Training(run, options).run();
 }
 
-} // namespace xylem::train
+}  // namespace xylem::train
