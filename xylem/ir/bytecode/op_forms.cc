@@ -350,6 +350,8 @@ struct Forms {
     plain["builtin.unrealized_conversion_cast"] = {};
     plain["chlo.top_k"] = {{"k"}};
     plain["chlo.ragged_dot"] = {{"precision_config", true}, {"ragged_dot_dimension_numbers"}};
+    plain["chlo.scan"] = {
+        {"dimension"}, {"is_associative", true}, {"is_reverse", true}, {"scan_dim_size", true}};
     plain["chlo.constant"] = {{"value"}};
     plain["chlo.constant_like"] = {{"value"}};
     plain["chlo.broadcast_compare"] = {

@@ -179,6 +179,8 @@ std::vector<std::pair<std::string_view, std::size_t>> ProgramReader::record_of(c
       }
     }
   }
+  // The sizes of its groups of operands and results follow from their number.
+  if (n.op == "chlo.scan") c.seek(c.end());
   if (!c.done())
     c.fail(n.op, "its property record ends with its attributes", "more bytes",
            "The file was written by another version of StableHLO, or is damaged");
@@ -534,6 +536,12 @@ void ProgramReader::finish_op(Body& body, FileOp& op, std::size_t& next, std::si
     finish_regions(body, op, def, operands, attrs, out.regions);
     add_functions(body, op, attrs, operands, results, out.regions);
     spread_structures(*def, attrs);
+    if (name == "stablehlo.convolution" || name == "stablehlo.dynamic_conv")
+      // Without spatial dimensions there is nothing to list.
+      for (std::string_view list :
+           {"window_strides", "lhs_dilation", "rhs_dilation", "window_reversal"})
+        if (const Attr* a = attrs.find(list); a && a->get<Dims>() && a->get<Dims>()->empty())
+          attrs.erase(list);
     attrs = text::to_inherent(*def, std::move(attrs), results,
                               [&](std::string_view expected, std::string_view given) {
                                 report(op, name, expected, given, "Correct the attribute");
