@@ -9,7 +9,7 @@
 //                                       unknown dialects are allowed in a part with the line
 //                                       "// allow-unregistered". OUT_DIR/K.mlir, K.generic.mlir and
 //                                       K.locations.mlir get good parts as they are written
-//   ir_tool time FILE                   seconds that reading and checking StableHLO text takes, and
+//   ir_tool time FILE                   processor seconds that reading and checking StableHLO text takes, and
 //                                       the peak of resident bytes
 //   ir_tool run FILE OUT_DIR [INPUT…]   evaluates @main with the interpreter
 //
@@ -20,8 +20,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -155,10 +155,10 @@ int main_with(const std::vector<std::string>& args) {
     std::fputs(print(load(args[1])).c_str(), stdout);
   } else if (args.size() == 2 && args[0] == "time") {
     const std::string text = read_file(args[1]);
-    auto start = std::chrono::steady_clock::now();
+    std::clock_t start = std::clock();
     Module m = parse_stablehlo(text, args[1]);
-    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    fmt::print("{} {}\n", seconds.count(), peak_bytes());
+    double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    fmt::print("{} {}\n", seconds, peak_bytes());
   } else if (args.size() >= 2 && args[0] == "chunks") {
     chunks(args[1], args.size() > 2 ? args[2] : "");
   } else if (args.size() == 2 && args[0] == "samples") {
