@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "xylem/ir/ops/families.h"
+#include "xylem/ir/ops/internal/input_labels.h"
 #include "xylem/ir/quant.h"
 
 namespace xylem::ir {
@@ -155,23 +156,24 @@ std::vector<Type> infer_types(const OpCall& call) {
                     call.loc.source);
   }
   for (const AttrDef& a : def.attrs) {
+    auto bad = [&](std::string expected, std::string given, std::string advice) {
+      ErrorParts parts{def.name, expected, given, advice};
+      std::string label = ops::input_label(def, a.name);
+      if (label.empty()) throw UserError(parts, call.loc.source);
+      throw ConstraintError(label, parts, call.loc.source);
+    };
     const Attr* v = call.attrs.find(a.name);
     if (!v) {
       if (!a.required) continue;
-      throw UserError(
-          ErrorParts{def.name, fmt::format("attribute '{}' is required", a.name), "it is absent",
-                     fmt::format("Add '{}' ({})", a.name, kind_name(a.kind))},
-          call.loc.source);
+      bad(fmt::format("attribute '{}' is required", a.name), "it is absent",
+          fmt::format("Add '{}' ({})", a.name, kind_name(a.kind)));
     }
     const EnumAttr* e = v->get<EnumAttr>();
-    if (!has_kind(*v, a.kind) || (e && !a.members.empty() && !is_member(a.members, e->value))) {
-      std::string want =
-          a.members.empty() ? std::string(kind_name(a.kind)) : fmt::format("one of {}", a.members);
-      throw UserError(
-          ErrorParts{def.name, fmt::format("attribute '{}' is {}", a.name, want),
-                     fmt::format("it is {}", v->to_string()), "Give a value of that kind"},
-          call.loc.source);
-    }
+    if (!has_kind(*v, a.kind) || (e && !a.members.empty() && !is_member(a.members, e->value)))
+      bad(fmt::format("attribute '{}' is {}", a.name,
+                      a.members.empty() ? std::string(kind_name(a.kind))
+                                        : fmt::format("one of {}", a.members)),
+          fmt::format("it is {}", v->to_string()), "Give a value of that kind");
   }
   const Attr* attr = def.find_attr("result_types") ? nullptr : call.attrs.find("result_types");
   const AttrList* written = attr ? attr->list() : nullptr;

@@ -389,6 +389,8 @@ std::vector<Type> infer_refined(const OpCall& call, const AttrList* written) {
       bool fits = from && from->dtype() == results[i].dtype() &&
                   (from->quant()->axis < 0 || from->dims() == results[i].dims());
       if (fits) results[i] = with_quant_of(results[i], *from);
+      // Per-axis parameters that move along are told by the written type alone.
+      if (from && !fits && from->dtype() == results[i].dtype()) return results;
     }
   }
   if (quantised) {

@@ -139,8 +139,8 @@ std::vector<HostArray> inference_eval(const EvalCall& call) {
   const HostArray& a = call.operands[0];
   Features f(a, call.op.attrs.i64("feature_index"));
   auto operand = [&](std::size_t i) { return load_all<long double>(call.operands[i]); };
-  Wide y = normalise(f, operand(0), operand(1), operand(2), operand(3), operand(4),
-                     epsilon_of(call));
+  Wide y =
+      normalise(f, operand(0), operand(1), operand(2), operand(3), operand(4), epsilon_of(call));
   return {stored(y, call.result_types[0], a.dims())};
 }
 
@@ -271,12 +271,12 @@ const OpDef kBatchNormInference = batch_norm(
     "batch_norm_inference_c2 batch_norm_inference_c3 batch_norm_inference_c4 "
     "batch_norm_inference_c5 batch_norm_inference_c6",
     "c2 c7");
-const OpDef kBatchNormGrad = batch_norm(
-    "stablehlo.batch_norm_grad", 5, grad_shape_rule, grad_eval, expand_grad,
-    "batch_norm_grad_i1 batch_norm_grad_i2 batch_norm_grad_i3 batch_norm_grad_i4 "
-    "batch_norm_grad_i5 batch_norm_grad_c1 batch_norm_grad_c2 batch_norm_grad_c3 "
-    "batch_norm_grad_c4 batch_norm_grad_c5",
-    "c2 c3");
+const OpDef kBatchNormGrad =
+    batch_norm("stablehlo.batch_norm_grad", 5, grad_shape_rule, grad_eval, expand_grad,
+               "batch_norm_grad_i1 batch_norm_grad_i2 batch_norm_grad_i3 batch_norm_grad_i4 "
+               "batch_norm_grad_i5 batch_norm_grad_c1 batch_norm_grad_c2 batch_norm_grad_c3 "
+               "batch_norm_grad_c4 batch_norm_grad_c5",
+               "c2 c3");
 
 Family batch_norm_family() {
   static const OpDef* const kOps[] = {&kBatchNormTraining, &kBatchNormInference, &kBatchNormGrad};

@@ -27,8 +27,8 @@ Types two_shape_rule(const OpCall& call) {
 }
 
 Types const_shape_rule(const OpCall& call) {
-  const Type& t = tensor_operand(
-      call, 0, call.def.name == "check.expect_eq_const" ? kElAny : kElInexact);
+  const Type& t =
+      tensor_operand(call, 0, call.def.name == "check.expect_eq_const" ? kElAny : kElInexact);
   const HostArray& value = call.attrs.array("value");
   if (value.dtype() != t.dtype() || !dims_fit(value.dims(), t.dims()))
     fail(call, "c1", "the constant must have the operand's type",
@@ -74,8 +74,9 @@ std::vector<HostArray> expect_almost_eq_eval(const EvalCall& call) {
 }
 
 std::vector<HostArray> expect_almost_eq_const_eval(const EvalCall& call) {
-  require_check(call.op.def->name, check_almost_equal(call.operands[0], call.op.attrs.array("value"),
-                                                      tolerance(call)));
+  require_check(
+      call.op.def->name,
+      check_almost_equal(call.operands[0], call.op.attrs.array("value"), tolerance(call)));
   return {};
 }
 
@@ -161,13 +162,13 @@ Types run_parallel_shape_rule(const OpCall& call) {
   }
   Types given(call.operands.begin(), call.operands.end());
   if (given != params)
-    fail(call, "operands", fmt::format("the operands must be those of all programs, {}",
-                                       types_text(params)),
+    fail(call, "operands",
+         fmt::format("the operands must be those of all programs, {}", types_text(params)),
          fmt::format("they are {}", types_text(given)), "Pass the arguments of every process");
   Types written = written_results(call);
   if (written != results)
-    fail(call, "results", fmt::format("the results must be those of all programs, {}",
-                                      types_text(results)),
+    fail(call, "results",
+         fmt::format("the results must be those of all programs, {}", types_text(results)),
          fmt::format("they are {}", types_text(written)), "Take the results of every process");
   return results;
 }
@@ -254,11 +255,10 @@ const OpDef kExpectAlmostEq =
 const OpDef kExpectAlmostEqConst =
     effect("check.expect_almost_eq_const", 1, {kValue, kTolerance}, const_shape_rule,
            expect_almost_eq_const_eval, "expect_almost_eq_const_i1 expect_almost_eq_const_c1");
-const OpDef kExpectClose = effect("check.expect_close", 2,
-                                  {{"max_ulp_difference", AttrKind::kInt, false},
-                                   {"min_ulp_difference", AttrKind::kInt, false}},
-                                  two_shape_rule, expect_close_eval,
-                                  "expect_close_i1 expect_close_i2 expect_close_c1");
+const OpDef kExpectClose = effect(
+    "check.expect_close", 2,
+    {{"max_ulp_difference", AttrKind::kInt, false}, {"min_ulp_difference", AttrKind::kInt, false}},
+    two_shape_rule, expect_close_eval, "expect_close_i1 expect_close_i2 expect_close_c1");
 const OpDef kExpectSerializedEq =
     effect("check.expect_serialized_eq", 1, {kProbeId, {"iter", AttrKind::kInt, false}},
            one_shape_rule, expect_serialized_eq_eval, "expect_serialized_eq_i1");

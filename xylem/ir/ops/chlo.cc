@@ -95,8 +95,7 @@ HostArray scalar_of(const Attr& a, DType dtype) {
   double v = 0;
   if (const ScalarAttr* s = a.get<ScalarAttr>())
     v = is_float(s->dtype) ? s->real : static_cast<double>(s->integer);
-  if (const std::int64_t* i = a.get<std::int64_t>())
-    return HostArray::scalar(*i).astype(dtype);
+  if (const std::int64_t* i = a.get<std::int64_t>()) return HostArray::scalar(*i).astype(dtype);
   if (const double* d = a.get<double>()) v = *d;
   if (const bool* t = a.get<bool>()) v = *t;
   return HostArray::scalar(v).astype(dtype);
@@ -201,7 +200,8 @@ Placement place(const OpCall& call) {
     Dims dims;
     if (given && given->get<Dims>() && t.rank() < rank) {
       dims = *given->get<Dims>();
-      check_size(call, "c2", "broadcast_dimensions", dims, t.rank(), "dimension of the smaller operand");
+      check_size(call, "c2", "broadcast_dimensions", dims, t.rank(),
+                 "dimension of the smaller operand");
       check_in_range(call, "c2", "broadcast_dimensions", dims, rank);
       check_unique(call, "c2", "broadcast_dimensions", dims);
       check_sorted(call, "c2", "broadcast_dimensions", dims);
@@ -252,9 +252,8 @@ Values expand_broadcast(Builder& b, const Op& op, Operands v) {
                       op.loc.source);
   Values spread;
   for (std::size_t i = 0; i < v.size(); ++i)
-    spread.push_back(types[i].dims() == p.shape
-                         ? v[i]
-                         : broadcast_in_dim(Expr{&b, v[i]}, p.shape, p.dims[i]).v);
+    spread.push_back(
+        types[i].dims() == p.shape ? v[i] : broadcast_in_dim(Expr{&b, v[i]}, p.shape, p.dims[i]).v);
   Attrs attrs = op.attrs;
   attrs.erase("broadcast_dimensions");
   return b.op(base_of(*op.def), spread, attrs).to_vector();
@@ -339,7 +338,8 @@ Types ragged_dot_shape_rule(const OpCall& call) {
   if (r.group.size() != (free ? 1u : 0u))
     fail(call, "c4",
          free ? "rhs must have one group dimension where the ragged dimension is not contracted"
-              : "rhs must have no group dimension where the ragged dimension is contracted or batched",
+              : "rhs must have no group dimension where the ragged dimension is contracted or "
+                "batched",
          list(r.group), "Change rhs_group_dimensions");
   for (const Dims* d : {&r.rhs_batch, &r.rhs_contract})
     if (free && contains(*d, r.group[0]))
@@ -359,7 +359,8 @@ Types ragged_dot_shape_rule(const OpCall& call) {
   try {
     t = infer_types({kDotGeneral, types, dot, {}, call.loc})[0];
   } catch (const ConstraintError& e) {
-    fail(call, "c8", "each group must be a dot_general", e.message(), "Correct the dimension lists");
+    fail(call, "c8", "each group must be a dot_general", e.message(),
+         "Correct the dimension lists");
   }
   if (r.mode() == Ragged::Mode::kContracting) {
     Dims dims = t.dims();
@@ -393,8 +394,8 @@ Values expand_ragged_dot(Builder& b, const Op& op, Operands v) {
     Expr size = reshape(slice(sizes, low, high, Dims(low.size(), 1)), batch);
     Expr end = start + size;
     auto spread = [&](Expr e) { return broadcast_in_dim(e, lhs.dims(), to); };
-    Expr inside = binary(kAnd, compare(position, spread(start), "GE"),
-                         compare(position, spread(end), "LT"));
+    Expr inside =
+        binary(kAnd, compare(position, spread(start), "GE"), compare(position, spread(end), "LT"));
     Expr own = select(inside, lhs, zero);
     Expr weights = rhs;
     if (!r.group.empty()) {
@@ -558,12 +559,13 @@ Types einsum_shape_rule(const OpCall& call) {
   for (std::size_t i = 0; i < call.operands.size(); ++i) {
     const Type& t = tensor_operand(call, static_cast<int>(i), kElAny);
     if (t.rank() != static_cast<int>(c.operands[i].size()))
-      fail(call, "c2", fmt::format("operand {} must have a dimension for each of '{}'", i, c.operands[i]),
+      fail(call, "c2",
+           fmt::format("operand {} must have a dimension for each of '{}'", i, c.operands[i]),
            "it is " + t.to_string(), "Name every dimension");
     for (int d = 0; d < t.rank(); ++d) {
       char name = c.operands[i][static_cast<std::size_t>(d)];
-      auto known = std::find_if(sizes.begin(), sizes.end(),
-                                [&](const auto& s) { return s.first == name; });
+      auto known =
+          std::find_if(sizes.begin(), sizes.end(), [&](const auto& s) { return s.first == name; });
       if (known == sizes.end()) {
         sizes.push_back({name, t.dim(d)});
       } else if (!size_fits(known->second, t.dim(d))) {
@@ -650,7 +652,8 @@ Types torch_index_select_shape_rule(const OpCall& call) {
   for (std::int64_t d = 0; good && d < batch; ++d) good = size_fits(x.dims()[d], i.dims()[d]);
   if (!good)
     fail(call, "c2", "the first batch_dims dimensions must agree, before dim",
-         fmt::format("batch_dims = {}, dim = {}, {} and {}", batch, dim, x.to_string(), i.to_string()),
+         fmt::format("batch_dims = {}, dim = {}, {} and {}", batch, dim, x.to_string(),
+                     i.to_string()),
          "Change batch_dims");
   Dims shape;
   for (std::int64_t d = 0; d < dim; ++d) shape.push_back(x.dims()[d]);
@@ -710,17 +713,17 @@ struct ConjFunctor {
 
 }  // namespace
 
-const OpDef kIsInf = pointwise("chlo.is_inf", 1, predicate_shape_rule,
-                               unary_eval<IsInf, kElFloat>, expand_is_inf, "is_inf_i1");
+const OpDef kIsInf = pointwise("chlo.is_inf", 1, predicate_shape_rule, unary_eval<IsInf, kElFloat>,
+                               expand_is_inf, "is_inf_i1");
 const OpDef kIsPosInf = pointwise("chlo.is_pos_inf", 1, predicate_shape_rule,
                                   unary_eval<IsPosInf, kElFloat>, expand_is_inf, "is_pos_inf_i1");
 const OpDef kIsNegInf = pointwise("chlo.is_neg_inf", 1, predicate_shape_rule,
                                   unary_eval<IsNegInf, kElFloat>, expand_is_inf, "is_neg_inf_i1");
 const OpDef kConj = pointwise("chlo.conj", 1, unary_shape_rule<kElInexact>,
                               unary_eval<ConjFunctor, kElInexact>, expand_conj, "conj_i1");
-const OpDef kMulhi = pointwise("chlo.mulhi", 2, binary_shape_rule<kElInt>,
-                               binary_eval<Mulhi, kElInt>, expand_mulhi,
-                               "mulhi_i1 mulhi_i2 mulhi_c1");
+const OpDef kMulhi =
+    pointwise("chlo.mulhi", 2, binary_shape_rule<kElInt>, binary_eval<Mulhi, kElInt>, expand_mulhi,
+              "mulhi_i1 mulhi_i2 mulhi_c1");
 const OpDef kConstantLike = {.name = "chlo.constant_like",
                              .min_operands = 1,
                              .max_operands = 1,
@@ -754,8 +757,9 @@ const OpDef kRaggedDot = {
     .shape = ragged_dot_shape_rule,
     .eval = eval_by_expand,
     .dims = opaque_dims,
-    .labels = "ragged_dot_i1 ragged_dot_i2 ragged_dot_i3 ragged_dot_c1 ragged_dot_c2 ragged_dot_c3 "
-              "ragged_dot_c4 ragged_dot_c5 ragged_dot_c6 ragged_dot_c7 ragged_dot_c8",
+    .labels =
+        "ragged_dot_i1 ragged_dot_i2 ragged_dot_i3 ragged_dot_c1 ragged_dot_c2 ragged_dot_c3 "
+        "ragged_dot_c4 ragged_dot_c5 ragged_dot_c6 ragged_dot_c7 ragged_dot_c8",
     .expand = expand_ragged_dot,
     .result_labels = "o1"};
 const OpDef kChloScan = {.name = "chlo.scan",
@@ -774,28 +778,28 @@ const OpDef kChloScan = {.name = "chlo.scan",
                          .labels = "scan_i1 scan_c1 scan_c2 scan_c3 scan_c4 scan_c5",
                          .expand = expand_chlo_scan,
                          .result_labels = "o1"};
-const OpDef kEinsum = {.name = "stablehlo.einsum",
-                       .min_operands = 2,
-                       .max_operands = 2,
-                       .attrs = {{"einsum_config", AttrKind::kString},
-                                 {"result_dtype", AttrKind::kDType, false}},
-                       .shape = einsum_shape_rule,
-                       .eval = eval_by_expand,
-                       .dims = opaque_dims,
-                       .labels = "einsum_i1 einsum_i2 einsum_c1 einsum_c2 einsum_c3 einsum_c4",
-                       .expand = expand_einsum,
-                       .result_labels = "o1"};
-const OpDef kUnaryEinsum = {.name = "stablehlo.unary_einsum",
-                            .min_operands = 1,
-                            .max_operands = 1,
-                            .attrs = {{"einsum_config", AttrKind::kString},
-                                 {"result_dtype", AttrKind::kDType, false}},
-                            .shape = einsum_shape_rule,
-                            .eval = eval_by_expand,
-                            .dims = opaque_dims,
-                            .labels = "unary_einsum_i1 unary_einsum_c1 unary_einsum_c2",
-                            .expand = expand_einsum,
-                            .result_labels = "o1"};
+const OpDef kEinsum = {
+    .name = "stablehlo.einsum",
+    .min_operands = 2,
+    .max_operands = 2,
+    .attrs = {{"einsum_config", AttrKind::kString}, {"result_dtype", AttrKind::kDType, false}},
+    .shape = einsum_shape_rule,
+    .eval = eval_by_expand,
+    .dims = opaque_dims,
+    .labels = "einsum_i1 einsum_i2 einsum_c1 einsum_c2 einsum_c3 einsum_c4",
+    .expand = expand_einsum,
+    .result_labels = "o1"};
+const OpDef kUnaryEinsum = {
+    .name = "stablehlo.unary_einsum",
+    .min_operands = 1,
+    .max_operands = 1,
+    .attrs = {{"einsum_config", AttrKind::kString}, {"result_dtype", AttrKind::kDType, false}},
+    .shape = einsum_shape_rule,
+    .eval = eval_by_expand,
+    .dims = opaque_dims,
+    .labels = "unary_einsum_i1 unary_einsum_c1 unary_einsum_c2",
+    .expand = expand_einsum,
+    .result_labels = "o1"};
 const OpDef kTorchIndexSelect = {
     .name = "stablehlo.torch_index_select",
     .traits = kExact,
@@ -805,8 +809,9 @@ const OpDef kTorchIndexSelect = {
     .shape = torch_index_select_shape_rule,
     .eval = eval_by_expand,
     .dims = opaque_dims,
-    .labels = "torch_index_select_i1 torch_index_select_i2 torch_index_select_c1 "
-              "torch_index_select_c2",
+    .labels =
+        "torch_index_select_i1 torch_index_select_i2 torch_index_select_c1 "
+        "torch_index_select_c2",
     .expand = expand_torch_index_select,
     .result_labels = "o1"};
 
@@ -822,9 +827,9 @@ std::span<const OpDef* const> broadcast_ops() {
 Family chlo_family() {
   static const std::vector<const OpDef*> kOps = [] {
     std::vector<const OpDef*> ops = {
-        &kLgamma,    &kDigamma, &kPolygamma, &kZeta,         &kBesselI1e,    &kIsInf,
-        &kIsPosInf,  &kIsNegInf, &kConj,     &kMulhi,        &kConstantLike, &kChloConstant,
-        &kRaggedDot, &kChloScan, &kEinsum,   &kUnaryEinsum,  &kTorchIndexSelect};
+        &kLgamma,    &kDigamma,  &kPolygamma, &kZeta,        &kBesselI1e,       &kIsInf,
+        &kIsPosInf,  &kIsNegInf, &kConj,      &kMulhi,       &kConstantLike,    &kChloConstant,
+        &kRaggedDot, &kChloScan, &kEinsum,    &kUnaryEinsum, &kTorchIndexSelect};
     for (const OpDef* d : broadcast_ops()) ops.push_back(d);
     return ops;
   }();

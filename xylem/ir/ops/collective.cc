@@ -46,7 +46,8 @@ Groups check_groups(const OpCall& call, const GroupLabels& labels) {
   // Where all processes take part their ids are 0 … n - 1.
   for (std::size_t i = 0; i < sorted.size() && !labels.count.empty(); ++i)
     if (sorted[i] != static_cast<std::int64_t>(i))
-      fail(call, sorted[i] >= static_cast<std::int64_t>(sorted.size()) ? labels.range : labels.count,
+      fail(call,
+           sorted[i] >= static_cast<std::int64_t>(sorted.size()) ? labels.range : labels.count,
            fmt::format("the {} ids must be 0 … {}", sorted.size(), sorted.size() - 1),
            fmt::format("{} is missing", i), "Name every process once");
   return g;
@@ -119,7 +120,8 @@ std::vector<DType> check_computation(const OpCall& call, std::string_view label,
   }
   if (!good)
     fail(call, label,
-         "the computation must take two scalars of the operands' dtype, or a wider one, and give one",
+         "the computation must take two scalars of the operands' dtype, or a wider one, and give "
+         "one",
          fmt::format("it gives {} for {}", types_text(results), types_text(call.operands)),
          "Convert its result");
   return dtypes;
@@ -149,7 +151,8 @@ Types reduce_scatter_shape_rule(const OpCall& call) {
   check_global_ids(call, "c6");
   std::int64_t n = group_size(call, g), own = x.dims()[d];
   if (n > 0 && own != kDynamic && own % n != 0)
-    fail(call, "c1", fmt::format("scatter_dimension must be a multiple of the group's size ({})", n),
+    fail(call, "c1",
+         fmt::format("scatter_dimension must be a multiple of the group's size ({})", n),
          "the operand is " + x.to_string(), "Pad it");
   DType dtype = check_computation(call, "c7", 1)[0];
   Types results = written_results(call);
@@ -208,8 +211,7 @@ void check_pairs(const OpCall& call, const PairLabels& l) {
   const Attr* a = call.attrs.find("source_target_pairs");
   if (!a) return;
   const HostArray* h = a->get<HostArray>();
-  if (!h || h->rank() != 2 || !is_integer(h->dtype()) ||
-      (h->dims()[1] != 2 && h->size() != 0))
+  if (!h || h->rank() != 2 || !is_integer(h->dtype()) || (h->dims()[1] != 2 && h->size() != 0))
     fail(call, l.shape, "source_target_pairs must be i64[n, 2]",
          h ? h->type_string() : a->to_string(), "Give (source, target) pairs");
   HostArray wide = h->astype(DType::kI64).to_contiguous();
@@ -278,10 +280,10 @@ struct Site {
   explicit Site(const EvalCall& call) : process(call.regions.process()) {
     grid = process ? process->grid() : nullptr;
     if (!grid)
-      throw UserError(ErrorParts{call.op.def->name, "it runs as a process of a grid",
-                                 "the program runs alone",
-                                 "Run it in a process grid (interpreter.run_parallel)"},
-                      call.op.loc.source);
+      throw UserError(
+          ErrorParts{call.op.def->name, "it runs as a process of a grid", "the program runs alone",
+                     "Run it in a process grid (interpreter.run_parallel)"},
+          call.op.loc.source);
     self = {process->replica(), process->partition()};
   }
 };
@@ -292,7 +294,8 @@ std::string member_text(const Member& m) { return fmt::format("({}, {})", m.repl
 std::vector<Values> exchange(const EvalCall& call, const Site& site,
                              const std::vector<Member>& group, std::size_t operands) {
   if (group.empty()) return {};
-  std::string key = fmt::format("{} on channel {} of", call.op.def->name, channel_of(call.op.attrs));
+  std::string key =
+      fmt::format("{} on channel {} of", call.op.def->name, channel_of(call.op.attrs));
   for (const Member& m : group) key += " " + member_text(m);
   auto place = std::find(group.begin(), group.end(), site.self) - group.begin();
   auto own = call.operands.first(operands);
@@ -357,8 +360,8 @@ std::size_t data_operands(const EvalCall& call) { return call.result_types.size(
 
 Values all_gather_eval(const EvalCall& call) {
   Site site(call);
-  auto group = group_of(Groups(call.op.attrs), reduction_strategy(call.op.attrs), *site.grid,
-                        site.self);
+  auto group =
+      group_of(Groups(call.op.attrs), reduction_strategy(call.op.attrs), *site.grid, site.self);
   std::vector<Values> all = exchange(call, site, group, call.operands.size());
   Values out;
   for (std::size_t i = 0; i < call.operands.size(); ++i) {
@@ -372,12 +375,13 @@ Values all_gather_eval(const EvalCall& call) {
 
 Values all_reduce_eval(const EvalCall& call) {
   Site site(call);
-  auto group = group_of(Groups(call.op.attrs), reduction_strategy(call.op.attrs), *site.grid,
-                        site.self);
+  auto group =
+      group_of(Groups(call.op.attrs), reduction_strategy(call.op.attrs), *site.grid, site.self);
   std::size_t n = data_operands(call);
   std::vector<Values> all = exchange(call, site, group, n);
-  if (all.empty()) all.push_back(Values(call.operands.begin(), call.operands.begin() +
-                                                                   static_cast<std::ptrdiff_t>(n)));
+  if (all.empty())
+    all.push_back(
+        Values(call.operands.begin(), call.operands.begin() + static_cast<std::ptrdiff_t>(n)));
   Values out;
   for (std::size_t i = 0; i < n; ++i) out.push_back(reduced(call, all, i, n));
   return out;
@@ -385,8 +389,8 @@ Values all_reduce_eval(const EvalCall& call) {
 
 Values reduce_scatter_eval(const EvalCall& call) {
   Site site(call);
-  auto group = group_of(Groups(call.op.attrs), reduction_strategy(call.op.attrs), *site.grid,
-                        site.self);
+  auto group =
+      group_of(Groups(call.op.attrs), reduction_strategy(call.op.attrs), *site.grid, site.self);
   std::vector<Values> all = exchange(call, site, group, 1);
   if (all.empty())
     throw UserError(ErrorParts{"reduce_scatter", "every process is in a group",
@@ -395,10 +399,10 @@ Values reduce_scatter_eval(const EvalCall& call) {
   std::int64_t d = call.op.attrs.i64("scatter_dimension");
   auto members = static_cast<std::int64_t>(group.size());
   if (call.operands[0].dims()[d] % members != 0)
-    throw UserError(ErrorParts{"reduce_scatter",
-                               fmt::format("scatter_dimension is a multiple of {}", members),
-                               call.operands[0].type_string(), "Pad the operand"},
-                    call.op.loc.source);
+    throw UserError(
+        ErrorParts{"reduce_scatter", fmt::format("scatter_dimension is a multiple of {}", members),
+                   call.operands[0].type_string(), "Pad the operand"},
+        call.op.loc.source);
   auto place = std::find(group.begin(), group.end(), site.self) - group.begin();
   return {part_of(reduced(call, all, 0, 1), d, members, place)};
 }
@@ -410,9 +414,10 @@ Values all_to_all_eval(const EvalCall& call) {
   std::vector<Values> all = exchange(call, site, group, call.operands.size());
   std::int64_t count = a.i64("split_count");
   if (static_cast<std::int64_t>(all.size()) != count)
-    throw UserError(ErrorParts{"all_to_all", fmt::format("groups have split_count ({}) members", count),
-                               fmt::format("this one has {}", all.size()), "Make them agree"},
-                    call.op.loc.source);
+    throw UserError(
+        ErrorParts{"all_to_all", fmt::format("groups have split_count ({}) members", count),
+                   fmt::format("this one has {}", all.size()), "Make them agree"},
+        call.op.loc.source);
   auto place = std::find(group.begin(), group.end(), site.self) - group.begin();
   Values out;
   for (std::size_t i = 0; i < call.operands.size(); ++i) {
@@ -466,10 +471,10 @@ Values collective_broadcast_eval(const EvalCall& call) {
     }
     std::int64_t root = roots ? integer_scalar(call.operands[n], static_cast<std::int64_t>(i)) : 0;
     if (root < 0 || root >= static_cast<std::int64_t>(all.size()))
-      throw UserError(ErrorParts{"collective_broadcast",
-                                 fmt::format("roots lie in [0, {})", all.size()),
-                                 fmt::format("one is {}", root), "Name a member of the group"},
-                      call.op.loc.source);
+      throw UserError(
+          ErrorParts{"collective_broadcast", fmt::format("roots lie in [0, {})", all.size()),
+                     fmt::format("one is {}", root), "Name a member of the group"},
+          call.op.loc.source);
     out.push_back(all[static_cast<std::size_t>(root)][i]);
   }
   return out;
@@ -505,11 +510,16 @@ Values partition_id_eval(const EvalCall& call) {
 // async ------------------------------------------------------------------------------------------
 
 Types async_start_shape_rule(const OpCall& call) {
-  static constexpr std::string_view kAllowed[] = {
-      "stablehlo.all_reduce",     "stablehlo.all_gather",           "stablehlo.all_to_all",
-      "stablehlo.reduce_scatter", "stablehlo.collective_permute",   "stablehlo.collective_broadcast",
-      "stablehlo.slice",          "stablehlo.collective_reduce",    "stablehlo.dynamic_slice",
-      "stablehlo.dynamic_update_slice"};
+  static constexpr std::string_view kAllowed[] = {"stablehlo.all_reduce",
+                                                  "stablehlo.all_gather",
+                                                  "stablehlo.all_to_all",
+                                                  "stablehlo.reduce_scatter",
+                                                  "stablehlo.collective_permute",
+                                                  "stablehlo.collective_broadcast",
+                                                  "stablehlo.slice",
+                                                  "stablehlo.collective_reduce",
+                                                  "stablehlo.dynamic_slice",
+                                                  "stablehlo.dynamic_update_slice"};
   const GraphPtr& g = call.regions[0];
   if (!g || g->ops.size() != 1)
     fail(call, "c1", "the body must hold one operation",
@@ -523,7 +533,8 @@ Types async_start_shape_rule(const OpCall& call) {
               std::equal(op.operands.begin(), op.operands.end(), g->params.begin());
   if (!same)
     fail(call, "c3", "the operation must take the operands of async_start in order",
-         fmt::format("the body takes {}, the operands are {}", types_text(params), types_text(given)),
+         fmt::format("the body takes {}, the operands are {}", types_text(params),
+                     types_text(given)),
          "Pass the arguments through");
   if (g->results.size() != op.results.size() ||
       !std::equal(g->results.begin(), g->results.end(), op.results.begin()))
@@ -580,13 +591,16 @@ Types infeed_shape_rule(const OpCall& call) {
   if (!layout) return results;
   const AttrList* lists = layout->list();
   if (!lists || lists->size() + 1 != results.size())
-    fail(call, "layout", fmt::format("layout has an entry for each of {} tensors", results.size() - 1),
-         lists ? fmt::format("it has {}", lists->size()) : layout->to_string(), "Give one for each");
+    fail(call, "layout",
+         fmt::format("layout has an entry for each of {} tensors", results.size() - 1),
+         lists ? fmt::format("it has {}", lists->size()) : layout->to_string(),
+         "Give one for each");
   for (const Attr& l : *lists) {
     bool good = l.get<Dims>() != nullptr;
     if (const AttrList* numbers = l.list())
-      good = std::all_of(numbers->begin(), numbers->end(),
-                         [](const Attr& e) { return e.get<std::int64_t>() || e.get<ScalarAttr>(); });
+      good = std::all_of(numbers->begin(), numbers->end(), [](const Attr& e) {
+        return e.get<std::int64_t>() || e.get<ScalarAttr>();
+      });
     if (!good)
       fail(call, "layout", "an entry of layout is a list of integers", l.to_string(),
            "Write it like [1, 0]");
@@ -604,8 +618,9 @@ Values infeed_eval(const EvalCall& call) {
     fits = values[i].dtype() == t.dtype() && dims_fit(values[i].dims(), t.dims());
   }
   if (!fits)
-    throw UserError(ErrorParts{"infeed", fmt::format("the queue's next value is {}",
-                                                     types_text(call.result_types.first(n))),
+    throw UserError(ErrorParts{"infeed",
+                               fmt::format("the queue's next value is {}",
+                                           types_text(call.result_types.first(n))),
                                fmt::format("it has {} arrays{}", values.size(),
                                            values.empty() ? "" : ", " + values[0].type_string()),
                                "Feed what the program takes"},
@@ -706,10 +721,11 @@ Values recv_eval(const EvalCall& call) {
     fits = values[i].dtype() == t.dtype() && dims_fit(values[i].dims(), t.dims());
   }
   if (!fits)
-    throw UserError(ErrorParts{"recv", fmt::format("the channel brings {}",
-                                                   types_text(call.result_types.first(n))),
-                               "something else was sent", "Send what is received"},
-                    call.op.loc.source);
+    throw UserError(
+        ErrorParts{"recv",
+                   fmt::format("the channel brings {}", types_text(call.result_types.first(n))),
+                   "something else was sent", "Send what is received"},
+        call.op.loc.source);
   values.push_back(token_array());
   return values;
 }
@@ -767,7 +783,11 @@ const OpDef kAllReduce = collective(
     "c7 c6", 1);
 const OpDef kReduceScatter = collective(
     "stablehlo.reduce_scatter", 1, -1,
-    {{"scatter_dimension", AttrKind::kInt}, kReplicaGroups, kChannel, kGlobalIds, kCaptures,
+    {{"scatter_dimension", AttrKind::kInt},
+     kReplicaGroups,
+     kChannel,
+     kGlobalIds,
+     kCaptures,
      kResultTypes},
     reduce_scatter_shape_rule, reduce_scatter_eval,
     "reduce_scatter_i1 reduce_scatter_groups reduce_scatter_c1 reduce_scatter_c2 "
@@ -786,18 +806,17 @@ const OpDef kAllToAll = collective(
     "all_to_all_c5 all_to_all_c7 all_to_all_c8 all_to_all_c9",
     "c9");
 const OpDef kCollectivePermute = collective(
-    "stablehlo.collective_permute", 1, 1,
-    {{"source_target_pairs", AttrKind::kArray}, kChannel}, collective_permute_shape_rule,
-    collective_permute_eval,
+    "stablehlo.collective_permute", 1, 1, {{"source_target_pairs", AttrKind::kArray}, kChannel},
+    collective_permute_shape_rule, collective_permute_eval,
     "collective_permute_i1 collective_permute_c1 collective_permute_c2 collective_permute_c3 "
     "collective_permute_c4",
     "c5");
-const OpDef kCollectiveBroadcast = collective(
-    "stablehlo.collective_broadcast", 1, -1, {kReplicaGroups, kChannel, kDynamicRoot},
-    collective_broadcast_shape_rule, collective_broadcast_eval,
-    "collective_broadcast_i1 collective_broadcast_groups collective_broadcast_c1 "
-    "collective_broadcast_c2 collective_broadcast_c3 collective_broadcast_c4",
-    "c3");
+const OpDef kCollectiveBroadcast =
+    collective("stablehlo.collective_broadcast", 1, -1, {kReplicaGroups, kChannel, kDynamicRoot},
+               collective_broadcast_shape_rule, collective_broadcast_eval,
+               "collective_broadcast_i1 collective_broadcast_groups collective_broadcast_c1 "
+               "collective_broadcast_c2 collective_broadcast_c3 collective_broadcast_c4",
+               "c3");
 const OpDef kCollectiveReduce = collective(
     "stablehlo.collective_reduce", 1, -1, {kReplicaGroups, kChannel, kDynamicRoot, kCaptures},
     collective_reduce_shape_rule, collective_reduce_eval,
@@ -820,20 +839,30 @@ const OpDef kInfeed = collective(
 const OpDef kOutfeed =
     collective("stablehlo.outfeed", 1, -1, {{"outfeed_config", AttrKind::kString, false}},
                outfeed_shape_rule, outfeed_eval, "outfeed_i1 outfeed_i2", "o1");
-const OpDef kSend = collective("stablehlo.send", 1, -1,
-                               {{"channel_handle", AttrKind::kDict}, kHost, kPairs},
-                               send_shape_rule, send_eval,
-                               "send_i1 send_i2 send_c1 send_c2 send_c3 send_c4 send_c5", "o1");
-const OpDef kRecv = collective(
-    "stablehlo.recv", 1, 1, {{"channel_handle", AttrKind::kDict}, kHost, kPairs, kResultTypes},
-    recv_shape_rule, recv_eval,
-    "recv_i1 recv_c1 recv_c2 recv_c3 recv_c4 recv_c5 recv_results", "o1");
+const OpDef kSend = collective(
+    "stablehlo.send", 1, -1, {{"channel_handle", AttrKind::kDict}, kHost, kPairs}, send_shape_rule,
+    send_eval, "send_i1 send_i2 send_c1 send_c2 send_c3 send_c4 send_c5", "o1");
+const OpDef kRecv =
+    collective("stablehlo.recv", 1, 1,
+               {{"channel_handle", AttrKind::kDict}, kHost, kPairs, kResultTypes}, recv_shape_rule,
+               recv_eval, "recv_i1 recv_c1 recv_c2 recv_c3 recv_c4 recv_c5 recv_results", "o1");
 
 Family collective_family() {
-  static const OpDef* const kOps[] = {
-      &kAllGather,           &kAllReduce,        &kReduceScatter, &kAllToAll,    &kCollectivePermute,
-      &kCollectiveBroadcast, &kCollectiveReduce, &kReplicaId,     &kPartitionId, &kAsyncStart,
-      &kAsyncDone,           &kInfeed,           &kOutfeed,       &kSend,        &kRecv};
+  static const OpDef* const kOps[] = {&kAllGather,
+                                      &kAllReduce,
+                                      &kReduceScatter,
+                                      &kAllToAll,
+                                      &kCollectivePermute,
+                                      &kCollectiveBroadcast,
+                                      &kCollectiveReduce,
+                                      &kReplicaId,
+                                      &kPartitionId,
+                                      &kAsyncStart,
+                                      &kAsyncDone,
+                                      &kInfeed,
+                                      &kOutfeed,
+                                      &kSend,
+                                      &kRecv};
   return kOps;
 }
 

@@ -224,6 +224,15 @@ std::vector<Case> contraction_cases() {
       with(dot({}, {}, {0}, {0}), "precision_config",
            AttrList{EnumAttr("HIGH"), EnumAttr("HIGH"), EnumAttr("HIGH")}));
   bad("c13", "lhs is f32[2], rhs is i32[2]", {f({2}), i({2})}, dot({}, {}, {0}, {0}));
+  auto algorithm = [&](std::string_view field) {
+    return with(dot({}, {}, {0}, {0}), "algorithm",
+                OpaqueAttr{"#stablehlo.dot_algorithm<" + std::string(field) + " = 0>"});
+  };
+  bad("c21", "it has HIGH", {f({2}), f({2})},
+      with(algorithm("x"), "precision_config", AttrList{EnumAttr("HIGH"), EnumAttr("HIGH")}));
+  bad("c22", "lhs_component_count", {f({2}), f({2})}, algorithm("lhs_component_count"));
+  bad("c23", "rhs_component_count", {f({2}), f({2})}, algorithm("rhs_component_count"));
+  bad("c24", "num_primitive_operations", {f({2}), f({2})}, algorithm("num_primitive_operations"));
   bad("o1", "f32[2] and f32[2] to c64", {f({2}), f({2})},
       with(dot({}, {}, {0}, {0}), "result_dtype", DType::kC64));
   return out;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/internal/eval_util.h"
 #include "xylem/ir/ops/internal/scalar_ops.h"
@@ -44,6 +46,36 @@ void check_pairs(const OpCall& call, std::string_view what, const Type& lhs, con
            "Transpose, reshape or pair other dimensions");
 }
 
+// The algorithm "#stablehlo.dot_algorithm<…>": its counts are positive, and it decides on
+// precision.
+void check_algorithm(const OpCall& call) {
+  const Attr* a = call.attrs.find("algorithm");
+  if (!a) return;
+  const AttrList* precision =
+      call.attrs.has("precision_config") ? call.attrs.at("precision_config").list() : nullptr;
+  for (const Attr& p : precision ? *precision : AttrList{})
+    if (const EnumAttr* e = p.get<EnumAttr>(); e && e->value != "DEFAULT")
+      fail(call, "c21", "precision_config must be DEFAULT where an algorithm is given",
+           fmt::format("it has {}", e->value), "Leave precision_config out");
+  auto count = [&](std::string_view what, std::string_view field) {
+    std::int64_t n = 1;
+    if (const OpaqueAttr* text = a->get<OpaqueAttr>()) {
+      std::size_t at = text->text.find(field);
+      std::size_t equals = at == std::string::npos ? at : text->text.find('=', at);
+      if (equals != std::string::npos)
+        n = std::strtoll(text->text.c_str() + equals + 1, nullptr, 10);
+    } else if (const Attrs* d = a->dict()) {
+      n = d->i64_or(field, 1);
+    }
+    if (n <= 0)
+      fail(call, what, fmt::format("{} must be positive", field), fmt::format("it is {}", n),
+           "Use at least 1");
+  };
+  count("c22", "lhs_component_count");
+  count("c23", "rhs_component_count");
+  count("c24", "num_primitive_operations");
+}
+
 std::vector<Type> dot_general_shape_rule(const OpCall& call) {
   const Type& lhs = tensor_operand(call, 0);
   const Type& rhs = tensor_operand(call, 1);
@@ -52,6 +84,7 @@ std::vector<Type> dot_general_shape_rule(const OpCall& call) {
       precision && precision->list()->size() > 2)
     fail(call, "c11", "precision_config must have one entry for each operand",
          fmt::format("it has {}", precision->list()->size()), "Give two entries");
+  check_algorithm(call);
   auto same_count = [&](std::string_view what, const Dims& l, const Dims& r,
                         std::string_view word) {
     if (l.size() != r.size())
@@ -204,7 +237,8 @@ const OpDef kDotGeneral = {
     .labels =
         "dot_general_i1 dot_general_i2 dot_general_c1 dot_general_c2 dot_general_c3 "
         "dot_general_c4 dot_general_c5 dot_general_c6 dot_general_c7 dot_general_c8 "
-        "dot_general_c9 dot_general_c10 dot_general_c11 dot_general_c13 dot_general_o1",
+        "dot_general_c9 dot_general_c10 dot_general_c11 dot_general_c13 dot_general_o1 "
+        "dot_general_c21 dot_general_c22 dot_general_c23 dot_general_c24",
     .quant = QuantSupport::kPerAxis,
     .result_labels = "c13 c12"};
 

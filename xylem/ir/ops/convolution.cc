@@ -97,8 +97,8 @@ std::vector<Type> conv_shape_rule(const OpCall& call) {
   if (dynamic) {
     const Type& p = tensor_operand(call, 2, kElInt);
     if (p.rank() != 2 || !size_fits(p.dim(0), n) || !size_fits(p.dim(1), 2))
-      fail(call, "c4", fmt::format("padding must be a tensor of [{},2]", n), "it is " + p.to_string(),
-           "Give (low, high) for each spatial dimension");
+      fail(call, "c4", fmt::format("padding must be a tensor of [{},2]", n),
+           "it is " + p.to_string(), "Give (low, high) for each spatial dimension");
   }
   Conv c(call.attrs, static_cast<std::size_t>(n));
   check_size(call, "c12", "input_spatial_dimensions", c.input, n, "spatial dimension");
@@ -115,8 +115,8 @@ std::vector<Type> conv_shape_rule(const OpCall& call) {
     fail(call, "c21", "feature_group_count must be positive",
          fmt::format("it is {}", c.feature_groups), "Use 1 for no groups");
   if (c.batch_groups <= 0)
-    fail(call, "c22", "batch_group_count must be positive",
-         fmt::format("it is {}", c.batch_groups), "Use 1 for no groups");
+    fail(call, "c22", "batch_group_count must be positive", fmt::format("it is {}", c.batch_groups),
+         "Use 1 for no groups");
   if (c.feature_groups > 1 && c.batch_groups > 1)
     fail(call, "c23", "only one of feature_group_count and batch_group_count may be over 1",
          fmt::format("they are {} and {}", c.feature_groups, c.batch_groups),
@@ -129,13 +129,12 @@ std::vector<Type> conv_shape_rule(const OpCall& call) {
            "Pad it, or use other groups");
   };
   divisible("c10", lhs, c.input_batch, c.batch_groups, "the batch", "batch_group_count");
-  divisible("c11", lhs, c.input_feature, c.feature_groups, "input features",
-            "feature_group_count");
+  divisible("c11", lhs, c.input_feature, c.feature_groups, "input features", "feature_group_count");
   std::int64_t features = lhs.dims()[c.input_feature];
   if (features != kDynamic && !size_fits(rhs.dims()[c.kernel_in], features / c.feature_groups))
     fail(call, "c14", "kernel input features must be input features / feature_group_count",
-         fmt::format("{} of {} and {} of {} in {} groups", rhs.dims()[c.kernel_in],
-                     rhs.to_string(), features, lhs.to_string(), c.feature_groups),
+         fmt::format("{} of {} and {} of {} in {} groups", rhs.dims()[c.kernel_in], rhs.to_string(),
+                     features, lhs.to_string(), c.feature_groups),
          "Change the kernel or the groups");
   divisible("c15", rhs, c.kernel_out, c.batch_groups, "kernel output features",
             "batch_group_count");
@@ -150,9 +149,9 @@ std::vector<Type> conv_shape_rule(const OpCall& call) {
   if (dynamic)
     if (std::vector<Type> types = written_results(call); types.size() == 1 && types[0].is_tensor())
       dtype = types[0].dtype();
-  if (!dynamic && lhs.dtype() != rhs.dtype() && !result)
-    fail(call, "c27", "operands must have one dtype unless result_dtype is given",
-         differ("lhs", lhs, "rhs", rhs), "Convert one of them, or give result_dtype");
+  if (lhs.dtype() != rhs.dtype())
+    fail(call, "c27", "operands must have one dtype", differ("lhs", lhs, "rhs", rhs),
+         "Convert one of them");
   if (!in_elements(dtype, kElAny) ||
       (is_complex(lhs.dtype()) || is_complex(rhs.dtype())) != is_complex(dtype))
     fail(call, "c27", "the result dtype must be complex exactly when the operands are",
@@ -230,10 +229,10 @@ void convolve(const Conv& c, const HostArray& lhs, const HostArray& rhs, HostArr
           wi += tap * ws[c.kernel[d]];
         }
         for (std::int64_t i = 0; inside && i < in_group; ++i)
-          sum = Add()(sum,
-                      Multiply()(x[static_cast<std::size_t>(xi + (first_feature + i) *
-                                                                     xs[c.input_feature])],
-                                 w[static_cast<std::size_t>(wi + i * ws[c.kernel_in])]));
+          sum = Add()(
+              sum, Multiply()(
+                       x[static_cast<std::size_t>(xi + (first_feature + i) * xs[c.input_feature])],
+                       w[static_cast<std::size_t>(wi + i * ws[c.kernel_in])]));
       } while (next_index(k, window));
     next_index(at, out.dims());
   }
@@ -254,10 +253,9 @@ std::vector<HostArray> conv_eval(const EvalCall& call) {
     for (std::size_t d = 0; d < c.input.size(); ++d) {
       __int128 padded = dilated(lhs.dims()[c.input[d]], c.lhs_dilation[d]) + c.low[d] + c.high[d];
       __int128 kernel = dilated(rhs.dims()[c.kernel[d]], c.rhs_dilation[d]);
-      shape[c.output[d]] =
-          padded <= 0 || kernel > padded
-              ? 0
-              : static_cast<std::int64_t>((padded - kernel) / c.stride[d] + 1);
+      shape[c.output[d]] = padded <= 0 || kernel > padded
+                               ? 0
+                               : static_cast<std::int64_t>((padded - kernel) / c.stride[d] + 1);
     }
     t = t.with_dims(shape);
   }
@@ -287,7 +285,9 @@ DimMap conv_dims(const OpCall& call, std::span<const Type> results) {
   DimMap m;
   Dims l = add_factors(m, lhs.dims(), Kind::kOpaque), r = add_factors(m, rhs.dims(), Kind::kOpaque);
   Dims o = add_factors(m, results[0].dims(), Kind::kOpaque);
-  auto kind = [&](std::int64_t factor, Kind k) { m.factors[static_cast<std::size_t>(factor)].kind = k; };
+  auto kind = [&](std::int64_t factor, Kind k) {
+    m.factors[static_cast<std::size_t>(factor)].kind = k;
+  };
   if (c.batch_groups == 1) {
     o[c.output_batch] = l[c.input_batch];
     kind(l[c.input_batch], Kind::kParallel);
@@ -351,10 +351,10 @@ OpDef conv(std::string_view name, int operands, AttrDef last, std::string_view l
 
 }  // namespace
 
-const OpDef kConvolution = conv("stablehlo.convolution", 2,
-                                {"result_dtype", AttrKind::kDType, false}, kLabels[0]);
-const OpDef kDynamicConv = conv("stablehlo.dynamic_conv", 3, {"result_types", AttrKind::kList},
-                                kLabels[1]);
+const OpDef kConvolution =
+    conv("stablehlo.convolution", 2, {"result_dtype", AttrKind::kDType, false}, kLabels[0]);
+const OpDef kDynamicConv =
+    conv("stablehlo.dynamic_conv", 3, {"result_types", AttrKind::kList}, kLabels[1]);
 
 Family convolution_family() {
   static const OpDef* const kOps[] = {&kConvolution, &kDynamicConv};

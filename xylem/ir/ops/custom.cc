@@ -38,7 +38,8 @@ void check_layouts(const OpCall& call, std::string_view name, std::span<const Ty
   const AttrList& layouts = *call.attrs.at(name).list();
   if (layouts.size() != types.size())
     fail(call, "layouts", fmt::format("{} has an entry for each {}", name, word),
-         fmt::format("{} entries for {}", layouts.size(), types.size()), "Give one layout for each");
+         fmt::format("{} entries for {}", layouts.size(), types.size()),
+         "Give one layout for each");
   for (std::size_t i = 0; i < types.size(); ++i) {
     const Type& t = types[i];
     if (t.is_tuple())
@@ -104,14 +105,15 @@ void check_aliases(const OpCall& call, const Types& results) {
     if (!from->is_ref()) continue;
     std::string operand_key = fmt::format("{}{}", operand, path_text(operand_path));
     std::string output_key = path_text(output);
-    for (auto [keys, key] : {std::pair(&used_operands, &operand_key),
-                             std::pair(&used_outputs, &output_key)}) {
+    for (auto [keys, key] :
+         {std::pair(&used_operands, &operand_key), std::pair(&used_outputs, &output_key)}) {
       if (std::find(keys->begin(), keys->end(), *key) != keys->end())
         bad("a buffer is aliased once", *key + " is used again");
       keys->push_back(*key);
     }
   }
-  std::string_view target = call.attrs.str_or("call_target_name", "") == "CreateBuffer" ? "free" : "";
+  std::string_view target =
+      call.attrs.str_or("call_target_name", "") == "CreateBuffer" ? "free" : "";
   if (call.attrs.str_or("call_target_name", "") == "Pin") target = "free";
   if (!target.empty()) return;
   // Every buffer that comes out went in.
@@ -161,7 +163,8 @@ Types custom_call_shape_rule(const OpCall& call) {
   bool operand_layouts = call.attrs.has("operand_layouts");
   if (operand_layouts != call.attrs.has("result_layouts"))
     fail(call, "layouts", "layouts stand for both operands and results, or for none",
-         operand_layouts ? "result_layouts is absent" : "operand_layouts is absent", "Add the other");
+         operand_layouts ? "result_layouts is absent" : "operand_layouts is absent",
+         "Add the other");
   if (operand_layouts) {
     check_layouts(call, "operand_layouts", call.operands, "operand");
     bool one_tuple = results.size() == 1 && results[0].is_tuple();
@@ -176,8 +179,9 @@ Types custom_call_shape_rule(const OpCall& call) {
     if (dict != (version == 4))
       if (dict || !config->get<std::string>() || !config->get<std::string>()->empty())
         fail(call, "i4",
-             version == 4 ? "backend_config must be a dictionary for api_version 4"
-                          : fmt::format("backend_config must be a string for api_version {}", version),
+             version == 4
+                 ? "backend_config must be a dictionary for api_version 4"
+                 : fmt::format("backend_config must be a string for api_version {}", version),
              config->to_string().substr(0, 60), "Change backend_config or api_version");
   }
   check_buffers(call, results);
@@ -234,13 +238,13 @@ Types composite_shape_rule(const OpCall& call) {
   Types params = call.regions[0]->param_types();
   Types given(call.operands.begin(), call.operands.end());
   if (params != given)
-    fail(call, "c3", fmt::format("the operands must be those of the decomposition, {}",
-                                 types_text(params)),
+    fail(call, "c3",
+         fmt::format("the operands must be those of the decomposition, {}", types_text(params)),
          fmt::format("they are {}", types_text(given)), "Make them agree");
   Types results = call.regions[0]->result_types();
   if (results != written_results(call))
-    fail(call, "c4", fmt::format("the results must be those of the decomposition, {}",
-                                 types_text(results)),
+    fail(call, "c4",
+         fmt::format("the results must be those of the decomposition, {}", types_text(results)),
          fmt::format("they are {}", types_text(written_results(call))), "Make them agree");
   return results;
 }
@@ -304,8 +308,9 @@ const OpDef kCustomCall = {
     .shape = custom_call_shape_rule,
     .eval = custom_call_eval,
     .dims = opaque_dims,
-    .labels = "custom_call_layouts custom_call_aliases custom_call_buffers custom_call_i4 "
-              "custom_call_i5 custom_call_result_types"};
+    .labels =
+        "custom_call_layouts custom_call_aliases custom_call_buffers custom_call_i4 "
+        "custom_call_i5 custom_call_result_types"};
 const OpDef kComposite = {.name = "stablehlo.composite",
                           .traits = kControlFlow,
                           .max_operands = -1,

@@ -40,7 +40,8 @@ void check_vector(const OpCall& call, int i, std::int64_t size, std::string_view
     fail(call, fmt::format("i{}", i + 1), fmt::format("operand {} must have one dimension", i),
          "it is " + t.to_string(), "Pass a vector");
   if (!size_fits(t.dim(0), size))
-    fail(call, what, fmt::format("operand {} must have one entry for each {} ({})", i, size_of, size),
+    fail(call, what,
+         fmt::format("operand {} must have one entry for each {} ({})", i, size_of, size),
          "it is " + t.to_string(), fmt::format("Give {} entries", size));
 }
 
@@ -71,8 +72,7 @@ Values eval_static(const EvalCall& call, const OpDef& def, std::size_t n, Attrs 
   std::vector<Type> results = infer_types({def, types, op.attrs, {}, call.op.loc});
   const Type& want = call.result_types[0];
   if (!dims_fit(results[0].dims(), want.dims()))
-    throw UserError(ErrorParts{call.op.def->name,
-                               fmt::format("the result is {}", want.to_string()),
+    throw UserError(ErrorParts{call.op.def->name, fmt::format("the result is {}", want.to_string()),
                                fmt::format("the operands give {}", results[0].to_string()),
                                "Make the written type and the sizes agree"},
                     call.op.loc.source);
@@ -271,15 +271,16 @@ std::vector<Type> gather_shape_rule(const OpCall& call) {
   Type t = written_tensor(call, "c14");
   check_vector(call, 2, x.rank(), "c11", "operand dimension");
   GatherDims g = GatherDims::of_gather(call.attrs);
-  if (x.rank() != static_cast<int>(g.window.size() + g.collapsed.size() +
-                                   g.operand_batching.size()))
+  if (x.rank() !=
+      static_cast<int>(g.window.size() + g.collapsed.size() + g.operand_batching.size()))
     fail(call, "c1", "every operand dimension must be an offset or collapsed dimension",
          fmt::format("rank {}, but {} offset and {} collapsed dimensions", x.rank(),
                      g.window.size(), g.collapsed.size()),
          "Change the dimension lists");
   if (g.index_vector_dim < 0 || g.index_vector_dim > indices.rank())
     fail(call, "c2", fmt::format("index_vector_dim must lie in [0, {}]", indices.rank()),
-         fmt::format("it is {}", g.index_vector_dim), "Name a dimension of the indices or its rank");
+         fmt::format("it is {}", g.index_vector_dim),
+         "Name a dimension of the indices or its rank");
   std::int64_t components =
       g.index_vector_dim < indices.rank() ? indices.dims()[g.index_vector_dim] : 1;
   if (!size_fits(components, g.index_map.ssize()))
@@ -328,8 +329,8 @@ void check_dimension(const OpCall& call) {
   const Type& x = call.operands[0];
   std::int64_t d = call.attrs.i64("dimension");
   if (d < 0 || d >= x.rank())
-    fail(call, "c1", fmt::format("dimension must lie in [0, {})", x.rank()), fmt::format("it is {}", d),
-         "Name a dimension of the operand");
+    fail(call, "c1", fmt::format("dimension must lie in [0, {})", x.rank()),
+         fmt::format("it is {}", d), "Name a dimension of the operand");
 }
 
 std::vector<Type> get_dimension_size_shape_rule(const OpCall& call) {
@@ -339,8 +340,8 @@ std::vector<Type> get_dimension_size_shape_rule(const OpCall& call) {
 }
 
 Values get_dimension_size_eval(const EvalCall& call) {
-  return {HostArray::scalar(static_cast<std::int32_t>(
-      call.operands[0].dims()[call.op.attrs.i64("dimension")]))};
+  return {HostArray::scalar(
+      static_cast<std::int32_t>(call.operands[0].dims()[call.op.attrs.i64("dimension")]))};
 }
 
 std::vector<ValueId> expand_get_dimension_size(Builder& b, const Op& op,
@@ -372,10 +373,10 @@ Values set_dimension_size_eval(const EvalCall& call) {
   const HostArray& x = call.operands[0];
   std::int64_t d = call.op.attrs.i64("dimension"), n = integer_scalar(call.operands[1]);
   if (n < 0 || n > x.dims()[d])
-    throw UserError(ErrorParts{"set_dimension_size",
-                               fmt::format("the size lies in [0, {}]", x.dims()[d]),
-                               fmt::format("it is {}", n), "Set a size that the operand has"},
-                    call.op.loc.source);
+    throw UserError(
+        ErrorParts{"set_dimension_size", fmt::format("the size lies in [0, {}]", x.dims()[d]),
+                   fmt::format("it is {}", n), "Set a size that the operand has"},
+        call.op.loc.source);
   Dims limit = x.dims();
   limit[d] = n;
   return eval_static(call, kSlice, 1,
@@ -417,18 +418,18 @@ const OpDef kDynamicReshape =
             "dynamic_reshape_i1 dynamic_reshape_i2 dynamic_reshape_c1 dynamic_reshape_c2 "
             "dynamic_reshape_c4",
             "c1 c2");
-const OpDef kDynamicBroadcastInDim = dynamic(
-    "stablehlo.dynamic_broadcast_in_dim", 2,
-    {{"broadcast_dimensions", AttrKind::kDims},
-     {"known_expanding_dimensions", AttrKind::kDims, false},
-     {"known_nonexpanding_dimensions", AttrKind::kDims, false},
-     kResultTypes},
-    broadcast_shape_rule, broadcast_eval, expand_broadcast,
-    "dynamic_broadcast_in_dim_i1 dynamic_broadcast_in_dim_i2 dynamic_broadcast_in_dim_c1 "
-    "dynamic_broadcast_in_dim_c2 dynamic_broadcast_in_dim_c3 dynamic_broadcast_in_dim_c4 "
-    "dynamic_broadcast_in_dim_c5 dynamic_broadcast_in_dim_c7 dynamic_broadcast_in_dim_c8 "
-    "dynamic_broadcast_in_dim_c9 dynamic_broadcast_in_dim_c10",
-    "c1 c5");
+const OpDef kDynamicBroadcastInDim =
+    dynamic("stablehlo.dynamic_broadcast_in_dim", 2,
+            {{"broadcast_dimensions", AttrKind::kDims},
+             {"known_expanding_dimensions", AttrKind::kDims, false},
+             {"known_nonexpanding_dimensions", AttrKind::kDims, false},
+             kResultTypes},
+            broadcast_shape_rule, broadcast_eval, expand_broadcast,
+            "dynamic_broadcast_in_dim_i1 dynamic_broadcast_in_dim_i2 dynamic_broadcast_in_dim_c1 "
+            "dynamic_broadcast_in_dim_c2 dynamic_broadcast_in_dim_c3 dynamic_broadcast_in_dim_c4 "
+            "dynamic_broadcast_in_dim_c5 dynamic_broadcast_in_dim_c7 dynamic_broadcast_in_dim_c8 "
+            "dynamic_broadcast_in_dim_c9 dynamic_broadcast_in_dim_c10",
+            "c1 c5");
 const OpDef kDynamicIota =
     dynamic("stablehlo.dynamic_iota", 1, {{"iota_dimension", AttrKind::kInt}, kResultTypes},
             iota_shape_rule, iota_eval, expand_iota,
@@ -454,13 +455,12 @@ const OpDef kDynamicGather = dynamic(
     "dynamic_gather_c9 dynamic_gather_c10 dynamic_gather_c11 dynamic_gather_c13 "
     "dynamic_gather_c14",
     "c14 c13");
-const OpDef kRealDynamicSlice =
-    dynamic("stablehlo.real_dynamic_slice", 4, {kResultTypes}, slice_shape_rule, slice_eval,
-            expand_slice,
-            "real_dynamic_slice_i1 real_dynamic_slice_i2 real_dynamic_slice_i3 "
-            "real_dynamic_slice_i4 real_dynamic_slice_c1 real_dynamic_slice_c2 "
-            "real_dynamic_slice_c3 real_dynamic_slice_c4",
-            "c1 c4");
+const OpDef kRealDynamicSlice = dynamic(
+    "stablehlo.real_dynamic_slice", 4, {kResultTypes}, slice_shape_rule, slice_eval, expand_slice,
+    "real_dynamic_slice_i1 real_dynamic_slice_i2 real_dynamic_slice_i3 "
+    "real_dynamic_slice_i4 real_dynamic_slice_c1 real_dynamic_slice_c2 "
+    "real_dynamic_slice_c3 real_dynamic_slice_c4",
+    "c1 c4");
 const OpDef kGetDimensionSize =
     dynamic("stablehlo.get_dimension_size", 1, {{"dimension", AttrKind::kInt}},
             get_dimension_size_shape_rule, get_dimension_size_eval, expand_get_dimension_size,

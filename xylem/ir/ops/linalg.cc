@@ -172,7 +172,8 @@ std::vector<HostArray> triangular_solve_eval(const EvalCall& call) {
     std::vector<A> av = load_all<A>(a), x = load_all<A>(b);
     std::size_t count = rows * columns == 0 ? 0 : x.size() / (rows * columns);
     for (std::size_t i = 0; i < count; ++i) {
-      Triangle<A> t{av.data() + i * n * n, n, attrs.flag("lower"), attrs.flag("unit_diagonal"),
+      Triangle<A> t{av.data() + i * n * n,       n,
+                    attrs.flag("lower"),         attrs.flag("unit_diagonal"),
                     transpose != "NO_TRANSPOSE", transpose == "ADJOINT"};
       A* m = x.data() + i * rows * columns;
       if (left) {
@@ -231,7 +232,8 @@ std::vector<Type> fft_shape_rule(const OpCall& call) {
   FftCall f(call.attrs);
   int n = f.length.ssize();
   if (n < 1 || n > 3)
-    fail(call, "c3", "fft_length must have 1 to 3 entries", fmt::format("fft_length = {}", list(f.length)),
+    fail(call, "c3", "fft_length must have 1 to 3 entries",
+         fmt::format("fft_length = {}", list(f.length)),
          "Transform other dimensions in another op");
   if (n > x.rank())
     fail(call, "c1", fmt::format("fft_length must have at most {} entries", x.rank()),
@@ -239,14 +241,13 @@ std::vector<Type> fft_shape_rule(const OpCall& call) {
          "Name as many lengths as dimensions");
   DType part = real_dtype(x.dtype());
   if (f.from_real() == is_complex(x.dtype()) || (part != DType::kF32 && part != DType::kF64))
-    fail(call, "c2",
-         f.from_real() ? "RFFT takes f32 or f64" : f.type + " takes complex numbers",
+    fail(call, "c2", f.from_real() ? "RFFT takes f32 or f64" : f.type + " takes complex numbers",
          "the operand is " + x.to_string(), "Convert it, or use another fft_type");
   Dims shape = x.dims();
   for (int i = 0; i < n; ++i) {
     if (f.length[i] < 0)
-      fail(call, "c4", "fft_length must not be negative", fmt::format("fft_length = {}", list(f.length)),
-           "Give lengths");
+      fail(call, "c4", "fft_length must not be negative",
+           fmt::format("fft_length = {}", list(f.length)), "Give lengths");
     int d = x.rank() - n + i;
     bool last = i == n - 1;
     if (f.from_real() || (f.to_real() && !last)) {
@@ -257,7 +258,8 @@ std::vector<Type> fft_shape_rule(const OpCall& call) {
     } else if (f.to_real()) {
       std::int64_t half = f.length[i] == 0 ? 0 : f.length[i] / 2 + 1;
       if (!size_fits(x.dim(d), half))
-        fail(call, "c5", fmt::format("the last dimension must have fft_length / 2 + 1 = {} elements", half),
+        fail(call, "c5",
+             fmt::format("the last dimension must have fft_length / 2 + 1 = {} elements", half),
              "the operand is " + x.to_string(), "Slice or pad the operand");
     }
     if (!last) continue;
@@ -382,22 +384,22 @@ const OpDef kTriangularSolve = {
     .shape = triangular_solve_shape_rule,
     .eval = triangular_solve_eval,
     .dims = matrix_dims,
-    .labels = "triangular_solve_i1 triangular_solve_i2 triangular_solve_c1 triangular_solve_c2 "
-              "triangular_solve_c3 triangular_solve_i6",
+    .labels =
+        "triangular_solve_i1 triangular_solve_i2 triangular_solve_c1 triangular_solve_c2 "
+        "triangular_solve_c3 triangular_solve_i6",
     .quant = QuantSupport::kPerTensor,
     .result_labels = "c4"};
-const OpDef kFft = {
-    .name = "stablehlo.fft",
-    .traits = kLinear,
-    .min_operands = 1,
-    .max_operands = 1,
-    .attrs = {{"fft_type", AttrKind::kEnum, true, "FFT IFFT RFFT IRFFT"},
-              {"fft_length", AttrKind::kDims}},
-    .shape = fft_shape_rule,
-    .eval = fft_eval,
-    .dims = fft_dims,
-    .labels = "fft_i1 fft_c1 fft_c2 fft_c3 fft_c4 fft_c5",
-    .result_labels = "c2 c5"};
+const OpDef kFft = {.name = "stablehlo.fft",
+                    .traits = kLinear,
+                    .min_operands = 1,
+                    .max_operands = 1,
+                    .attrs = {{"fft_type", AttrKind::kEnum, true, "FFT IFFT RFFT IRFFT"},
+                              {"fft_length", AttrKind::kDims}},
+                    .shape = fft_shape_rule,
+                    .eval = fft_eval,
+                    .dims = fft_dims,
+                    .labels = "fft_i1 fft_c1 fft_c2 fft_c3 fft_c4 fft_c5",
+                    .result_labels = "c2 c5"};
 
 Family linalg_family() {
   static const OpDef* const kOps[] = {&kCholesky, &kTriangularSolve, &kFft};

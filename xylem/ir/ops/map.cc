@@ -12,8 +12,7 @@ namespace {
 
 std::vector<Type> map_shape_rule(const OpCall& call) {
   int n = static_cast<int>(call.operands.size()) - num_captures(call);
-  if (n < 1)
-    fail(call, "c2", "at least one input is needed", "there is none", "Pass inputs");
+  if (n < 1) fail(call, "c2", "at least one input is needed", "there is none", "Pass inputs");
   std::vector<Type> params;
   Dims shape = call.operands[0].dims();
   for (int i = 0; i < n; ++i) {
@@ -42,8 +41,8 @@ std::vector<Type> map_shape_rule(const OpCall& call) {
 }
 
 std::vector<HostArray> map_eval(const EvalCall& call) {
-  std::size_t n = call.operands.size() -
-                  static_cast<std::size_t>(call.op.attrs.i64_or("num_captures", 0));
+  std::size_t n =
+      call.operands.size() - static_cast<std::size_t>(call.op.attrs.i64_or("num_captures", 0));
   HostArray out(call.result_types[0].dtype(), call.operands[0].dims());
   std::vector<HostArray> args(call.operands.begin(), call.operands.end());
   for (std::int64_t i = 0; i < out.size(); ++i) {
@@ -59,24 +58,23 @@ DimMap map_dims(const OpCall& call, std::span<const Type> results) {
   m.results.push_back(d);
   std::size_t n = call.operands.size() - static_cast<std::size_t>(num_captures(call));
   for (std::size_t i = 0; i < call.operands.size(); ++i)
-    m.operands.push_back(i < n ? d
-                               : add_factors(m, call.operands[i].dims(),
-                                             DimMap::FactorKind::kOpaque));
+    m.operands.push_back(
+        i < n ? d : add_factors(m, call.operands[i].dims(), DimMap::FactorKind::kOpaque));
   return m;
 }
 
 }  // namespace
 
-const OpDef kMap = {.name = "stablehlo.map",
-                    .max_operands = -1,
-                    .num_regions = 1,
-                    .attrs = {{"dimensions", AttrKind::kDims},
-                              {"num_captures", AttrKind::kInt, false}},
-                    .shape = map_shape_rule,
-                    .eval = map_eval,
-                    .dims = map_dims,
-                    .labels = "map_i1 map_c1 map_c2 map_c3 map_c4 map_captures",
-                    .quant = QuantSupport::kPerTensor,
-                    .result_labels = "c4 c1"};
+const OpDef kMap = {
+    .name = "stablehlo.map",
+    .max_operands = -1,
+    .num_regions = 1,
+    .attrs = {{"dimensions", AttrKind::kDims}, {"num_captures", AttrKind::kInt, false}},
+    .shape = map_shape_rule,
+    .eval = map_eval,
+    .dims = map_dims,
+    .labels = "map_i1 map_c1 map_c2 map_c3 map_c4 map_captures",
+    .quant = QuantSupport::kPerTensor,
+    .result_labels = "c4 c1"};
 
 }  // namespace xylem::ir::ops

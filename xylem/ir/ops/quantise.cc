@@ -10,8 +10,8 @@ namespace {
 std::vector<Type> quantize_shape_rule(const OpCall& call) {
   const Type& x = call.operands[0];
   if (!x.is_tensor() || !is_float(x.dtype()))
-    fail(call, "i1", "the operand must be a tensor of floats or quantised", "it is " + x.to_string(),
-         "Convert it first");
+    fail(call, "i1", "the operand must be a tensor of floats or quantised",
+         "it is " + x.to_string(), "Convert it first");
   std::vector<Type> results = written_results(call);
   if (results.size() != 1 || !results[0].quant())
     fail(call, "o1", "the result must be a quantised tensor", types_text(results),
@@ -47,8 +47,7 @@ const OpDef kUniformQuantize = {
     .attrs = {{"result_types", AttrKind::kList}},
     .shape = quantize_shape_rule,
     .eval = identity_eval,
-    .labels =
-        "uniform_quantize_i1 uniform_quantize_o1 uniform_quantize_c1 uniform_quantize_c2",
+    .labels = "uniform_quantize_i1 uniform_quantize_o1 uniform_quantize_c1 uniform_quantize_c2",
     .quant = QuantSupport::kPerAxis,
     .result_labels = "c2 c1"};
 // Sees its operand as it is: the rule needs the quantisation.

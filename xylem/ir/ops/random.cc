@@ -201,8 +201,8 @@ std::vector<HostArray> rng_distribution_eval(const EvalCall& call) {
     std::uint64_t span = static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a);
     for (std::int64_t i = 0; i < out.size(); ++i) {
       auto k = static_cast<std::size_t>(2 * i);
-      auto v = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) +
-                                         (b > a ? words[k] % span : 0));
+      auto v =
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + (b > a ? words[k] % span : 0));
       store(out, i, 1, &v);
     }
   }
@@ -220,18 +220,17 @@ DimMap rng_dims(const OpCall& call, std::span<const Type> results) {
 
 }  // namespace
 
-const OpDef kRng = {
-    .name = "stablehlo.rng",
-    .traits = kEffect,
-    .min_operands = 3,
-    .max_operands = 3,
-    .attrs = {{"rng_distribution", AttrKind::kEnum, true, "UNIFORM NORMAL"},
-              {"result_types", AttrKind::kList}},
-    .shape = rng_distribution_shape_rule,
-    .eval = rng_distribution_eval,
-    .dims = rng_dims,
-    .labels = "rng_i1 rng_i2 rng_i3 rng_c1 rng_c2 rng_c3",
-    .result_labels = "c1 c3"};
+const OpDef kRng = {.name = "stablehlo.rng",
+                    .traits = kEffect,
+                    .min_operands = 3,
+                    .max_operands = 3,
+                    .attrs = {{"rng_distribution", AttrKind::kEnum, true, "UNIFORM NORMAL"},
+                              {"result_types", AttrKind::kList}},
+                    .shape = rng_distribution_shape_rule,
+                    .eval = rng_distribution_eval,
+                    .dims = rng_dims,
+                    .labels = "rng_i1 rng_i2 rng_i3 rng_c1 rng_c2 rng_c3",
+                    .result_labels = "c1 c3"};
 const OpDef kRngBitGenerator = {
     .name = "stablehlo.rng_bit_generator",
     .traits = kExact,

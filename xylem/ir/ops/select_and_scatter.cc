@@ -47,7 +47,10 @@ std::vector<Type> select_and_scatter_shape_rule(const OpCall& call) {
          differ("the operand", x, "the init value", init), "Convert the init value");
   auto check = [&](std::string_view name, std::string_view count, std::string_view positive) {
     const Attr* a = call.attrs.find(name);
-    if (!a) return;
+    if (!a && (x.rank() == 0 || name != "window_dimensions")) return;
+    if (!a)
+      fail(call, count, fmt::format("{} must have {} entries", name, x.rank()), "it is absent",
+           "Give the window's size");
     const Dims& v = *a->get<Dims>();
     check_size(call, count, name, v, x.rank(), "operand dimension");
     for (std::int64_t e : v)
@@ -85,7 +88,8 @@ std::vector<Type> select_and_scatter_shape_rule(const OpCall& call) {
       call.regions[1] ? call.regions[1]->result_types() : std::vector<Type>{};
   if (results.size() != 1 || !results[0].is_scalar() ||
       !is_promotable(x.dtype(), results[0].dtype()))
-    fail(call, "c10", "the scatter region must return a scalar of the operand's dtype or a wider one",
+    fail(call, "c10",
+         "the scatter region must return a scalar of the operand's dtype or a wider one",
          fmt::format("it returns {}", types_text(results)), "Convert its result");
   params[0] = params[1] = results[0];
   check_region(call, "c10", 1, params, nullptr);
@@ -165,11 +169,12 @@ const OpDef kSelectAndScatter = {
     .shape = select_and_scatter_shape_rule,
     .eval = select_and_scatter_eval,
     .dims = select_and_scatter_dims,
-    .labels = "select_and_scatter_i1 select_and_scatter_i2 select_and_scatter_i3 "
-              "select_and_scatter_c1 select_and_scatter_c2 select_and_scatter_c3 "
-              "select_and_scatter_c4 select_and_scatter_c5 select_and_scatter_c6 "
-              "select_and_scatter_c7 select_and_scatter_c8 select_and_scatter_c9 "
-              "select_and_scatter_c10 select_and_scatter_captures",
+    .labels =
+        "select_and_scatter_i1 select_and_scatter_i2 select_and_scatter_i3 "
+        "select_and_scatter_c1 select_and_scatter_c2 select_and_scatter_c3 "
+        "select_and_scatter_c4 select_and_scatter_c5 select_and_scatter_c6 "
+        "select_and_scatter_c7 select_and_scatter_c8 select_and_scatter_c9 "
+        "select_and_scatter_c10 select_and_scatter_captures",
     .quant = QuantSupport::kPerTensor,
     .result_labels = "c12 c11"};
 

@@ -62,7 +62,8 @@ Wide zeta(Wide x, Wide q) {
 
 Wide digamma(Wide x) {
   if (std::isinf(x)) return x > 0 ? x : NAN;
-  if (x <= 0 && x == std::floor(x)) return x == 0 ? std::copysign(static_cast<Wide>(INFINITY), -x) : NAN;
+  if (x <= 0 && x == std::floor(x))
+    return x == 0 ? std::copysign(static_cast<Wide>(INFINITY), -x) : NAN;
   if (x < 0.5L) {  // reflection, on the fraction alone
     Wide f = x - std::floor(x);
     return digamma(1 - x) - kPi / std::tan(kPi * f);
@@ -71,8 +72,8 @@ Wide digamma(Wide x) {
   for (; x < 24; x += 1) r -= 1 / x;
   Wide y = 1 / (x * x), s = 0;
   // Bernoulli numbers B(2k) / 2k, from the last term.
-  constexpr Wide kB[] = {1.0L / 12,      -1.0L / 120,        1.0L / 252,    -1.0L / 240, 1.0L / 132,
-                         -691.0L / 32760, 1.0L / 12, -3617.0L / 8160, 43867.0L / 14364};
+  constexpr Wide kB[] = {1.0L / 12,       -1.0L / 120, 1.0L / 252,      -1.0L / 240,     1.0L / 132,
+                         -691.0L / 32760, 1.0L / 12,   -3617.0L / 8160, 43867.0L / 14364};
   for (int k = 8; k >= 0; --k) s = (s + kB[k]) * y;
   return r + std::log(x) - 1 / (2 * x) - s;
 }
@@ -137,19 +138,17 @@ struct Zeta {
   }
 };
 
-// Decompositions: narrow floats are computed in f32. -----------------------------------------------
+// Decompositions: narrow floats are computed in f32.
+// -----------------------------------------------
 
 // C. Lanczos, "A precision approximation of the gamma function", 1964, with g = 7 and 9 terms.
 constexpr double kG = 7;
 constexpr double kLanczosBase = 0.99999999999980993227684700473478;
-constexpr double kLanczos[] = {676.520368121885098567009190444019,
-                               -1259.13921672240287047156078755283,
-                               771.3234287776530788486528258894,
-                               -176.61502916214059906584551354,
-                               12.507343278686904814458936853,
-                               -0.13857109526572011689554707,
-                               9.984369578019570859563e-6,
-                               1.50563273514931155834e-7};
+constexpr double kLanczos[] = {
+    676.520368121885098567009190444019, -1259.13921672240287047156078755283,
+    771.3234287776530788486528258894,   -176.61502916214059906584551354,
+    12.507343278686904814458936853,     -0.13857109526572011689554707,
+    9.984369578019570859563e-6,         1.50563273514931155834e-7};
 
 DType work_type(DType t) { return dtype_bits(t) < 32 ? DType::kF32 : t; }
 
@@ -168,9 +167,7 @@ Expr exp_of(Expr x) { return unary(kExponential, x); }
 Expr pow_of(Expr x, Expr y) { return binary(kPower, x, y); }
 
 // log of (g + 1/2 + z).
-Expr log_t(Expr z) {
-  return unary(kLogPlusOne, z / (kG + 0.5)) + std::log(kG + 0.5);
-}
+Expr log_t(Expr z) { return unary(kLogPlusOne, z / (kG + 0.5)) + std::log(kG + 0.5); }
 
 Expr lgamma_expr(Expr x) {
   Expr reflect = compare(x, 0.5, "LT");
@@ -301,10 +298,11 @@ const OpDef kDigamma = special("chlo.digamma", 1, unary_shape_rule<kElFloat>,
 const OpDef kBesselI1e =
     special("chlo.bessel_i1e", 1, unary_shape_rule<kElFloat>, unary_eval<BesselI1e, kElFloat, true>,
             expand_bessel, "bessel_i1e_i1");
-const OpDef kPolygamma =
-    special("chlo.polygamma", 2, binary_shape_rule<kElFloat>, binary_eval<Polygamma, kElFloat, true>,
-            expand_polygamma, "polygamma_i1 polygamma_i2 polygamma_c1");
-const OpDef kZeta = special("chlo.zeta", 2, binary_shape_rule<kElFloat>,
-                            binary_eval<Zeta, kElFloat, true>, expand_zeta, "zeta_i1 zeta_i2 zeta_c1");
+const OpDef kPolygamma = special("chlo.polygamma", 2, binary_shape_rule<kElFloat>,
+                                 binary_eval<Polygamma, kElFloat, true>, expand_polygamma,
+                                 "polygamma_i1 polygamma_i2 polygamma_c1");
+const OpDef kZeta =
+    special("chlo.zeta", 2, binary_shape_rule<kElFloat>, binary_eval<Zeta, kElFloat, true>,
+            expand_zeta, "zeta_i1 zeta_i2 zeta_c1");
 
 }  // namespace xylem::ir::ops

@@ -482,19 +482,23 @@ std::string broadcast_samples() {
     if (!def->name.starts_with("chlo.broadcast_")) continue;
     std::string_view n = def->name.substr(15);
     bool bits = n.starts_with("shift") || n == "and" || n == "or" || n == "xor";
-    std::string t = bits ? "tensor<2x3xi32>" : "tensor<2x3xf32>", u = bits ? "tensor<3xi32>" : "tensor<3xf32>";
+    std::string t = bits ? "tensor<2x3xi32>" : "tensor<2x3xf32>",
+                u = bits ? "tensor<3xi32>" : "tensor<3xf32>";
     std::string r = n == "complex"   ? "tensor<2x3xcomplex<f32>>"
                     : n == "compare" ? "tensor<2x3xi1>"
                                      : t;
     bool three = n == "select" || n == "clamp";
     std::string first = n == "select" ? "tensor<3xi1>" : u;
-    std::string attrs = n == "compare" ? " {comparison_direction = #chlo<comparison_direction LT>}" : "";
-    text += three ? fmt::format("func.func @broadcast_{0}(%p: {1}, %a: {2}, %b: {3}) -> {4} {{\n"
-                                "  %0 = {5} %p, %a, %b : ({1}, {2}, {3}) -> {4}\n  return %0 : {4}\n}}\n",
-                                n, first, t, u, r, def->name)
-                  : fmt::format("func.func @broadcast_{0}(%a: {1}, %b: {2}) -> {3} {{\n"
-                                "  %0 = {4} %a, %b{5} : ({1}, {2}) -> {3}\n  return %0 : {3}\n}}\n",
-                                n, t, u, r, def->name, attrs);
+    std::string attrs =
+        n == "compare" ? " {comparison_direction = #chlo<comparison_direction LT>}" : "";
+    text += three ? fmt::format(
+                        "func.func @broadcast_{0}(%p: {1}, %a: {2}, %b: {3}) -> {4} {{\n"
+                        "  %0 = {5} %p, %a, %b : ({1}, {2}, {3}) -> {4}\n  return %0 : {4}\n}}\n",
+                        n, first, t, u, r, def->name)
+                  : fmt::format(
+                        "func.func @broadcast_{0}(%a: {1}, %b: {2}) -> {3} {{\n"
+                        "  %0 = {4} %a, %b{5} : ({1}, {2}) -> {3}\n  return %0 : {3}\n}}\n",
+                        n, t, u, r, def->name, attrs);
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "xylem/base/error.h"
+#include "xylem/ir/quant.h"
 #include "xylem/ir/text/mlir_reader.h"
 #include "xylem/ir/text/native.h"
 
@@ -245,7 +246,12 @@ Type MlirReader::read_shaped(bool memref) {
   if (!memref && c_.accept(',')) read_encoding(t, extra);
   c_.expect('>', "type");
   if (other) return Type::foreign(c_.text().substr(start, c_.pos() - start));
-  return memref ? t : Type::with_extra(std::move(t), std::move(extra));
+  if (memref) return t;
+  t = Type::with_extra(std::move(t), std::move(extra));
+  QuantFault fault;
+  if (t.quant() && !check_quant(t, fault))
+    c_.fail(at, "quantised type", fault.expected, fault.given, "Correct the type");
+  return t;
 }
 
 void MlirReader::read_encoding(const Type& t, TypeExtra& extra) {

@@ -171,7 +171,8 @@ void StablehloParser::read_check(Scope& scope, ParsedOp& op) {
           op.attrs.set(key, c_.string(op.name));
         } else if (key == "tolerance") {
           if (parse_double(c_.number(op.name), real) != NumberError::kNone)
-            c_.fail(value_at, op.name, "the tolerance is a number", c_.found(value_at), "Write one");
+            c_.fail(value_at, op.name, "the tolerance is a number", c_.found(value_at),
+                    "Write one");
           op.attrs.set(key, real);
         } else {
           op.attrs.set(key, c_.integer(op.name));

@@ -14,7 +14,8 @@ inline std::vector<Type> written_results(const OpCall& call) {
   const AttrList* list = call.attrs.at("result_types").list();
   for (const Attr& a : list ? *list : AttrList{}) {
     const Type* t = a.get<Type>();
-    if (!t) fail(call, "result_types", "the attribute holds types", a.to_string(), "Give types only");
+    if (!t)
+      fail(call, "result_types", "the attribute holds types", a.to_string(), "Give types only");
     types.push_back(*t);
   }
   return types;

@@ -63,8 +63,8 @@ std::string difference(const HostArray& got, const HostArray& expected, std::int
 
 // Looks for the first element for which good(i) is false.
 template <class Good>
-std::string first_difference(const HostArray& got, const HostArray& expected,
-                             std::string_view rule, const Good& good) {
+std::string first_difference(const HostArray& got, const HostArray& expected, std::string_view rule,
+                             const Good& good) {
   if (got.dtype() != expected.dtype() || !(got.dims() == expected.dims()))
     return fmt::format("the types agree; got {}, expected {}", got.type_string(),
                        expected.type_string());
@@ -135,9 +135,9 @@ std::string check_almost_equal(const HostArray& g, const HostArray& e, double to
 std::string check_close(const HostArray& g, const HostArray& e, std::uint64_t min_ulp,
                         std::uint64_t max_ulp) {
   HostArray got = g.to_contiguous(), expected = e.to_contiguous();
-  std::string rule =
-      min_ulp == 0 ? fmt::format("all elements are at most {} ulp apart", max_ulp)
-                   : fmt::format("all elements are {} to {} ulp apart", min_ulp, max_ulp);
+  std::string rule = min_ulp == 0
+                         ? fmt::format("all elements are at most {} ulp apart", max_ulp)
+                         : fmt::format("all elements are {} to {} ulp apart", min_ulp, max_ulp);
   return first_difference(got, expected, rule, [&](std::int64_t i) {
     std::uint64_t d = ulp_distance(got, expected, i);
     return min_ulp <= d && d <= max_ulp;
@@ -147,10 +147,10 @@ std::string check_close(const HostArray& g, const HostArray& e, std::uint64_t mi
 void require_check(std::string_view operation, const std::string& fault) {
   if (fault.empty()) return;
   std::size_t split = fault.find("; ");
-  throw_user_error({operation, std::string_view(fault).substr(0, split),
-                    split == std::string::npos ? std::string_view()
-                                               : std::string_view(fault).substr(split + 2),
-                    "Compare the program with its expectation"});
+  throw_user_error(
+      {operation, std::string_view(fault).substr(0, split),
+       split == std::string::npos ? std::string_view() : std::string_view(fault).substr(split + 2),
+       "Compare the program with its expectation"});
 }
 
 std::string value_text(const HostArray& given, const Type& type) {

@@ -22,7 +22,8 @@ std::vector<std::vector<std::int64_t>> mesh_groups(const Attrs& mesh, const Attr
   const Attr* list = mesh.find("axes");
   for (const Attr& a : list && list->list() ? *list->list() : AttrList{}) {
     const Attrs* d = a.dict();
-    if (!d || d->i64_or("size", 0) <= 0) return good = false, std::vector<std::vector<std::int64_t>>();
+    if (!d || d->i64_or("size", 0) <= 0)
+      return good = false, std::vector<std::vector<std::int64_t>>();
     all.push_back({d->str_or("name", ""), d->i64_or("size", 1), 1});
   }
   std::int64_t total = 1;
@@ -64,7 +65,8 @@ std::vector<std::vector<std::int64_t>> mesh_groups(const Attrs& mesh, const Attr
   std::vector<std::int64_t> devices;
   if (const Attr* ids = mesh.find("device_ids")) {
     if (const HostArray* h = ids->get<HostArray>())
-      for (std::int64_t i = 0; i < h->size(); ++i) devices.push_back(integer_scalar(h->to_contiguous(), i));
+      for (std::int64_t i = 0; i < h->size(); ++i)
+        devices.push_back(integer_scalar(h->to_contiguous(), i));
   }
   if (devices.empty())
     for (std::int64_t i = 0; i < total; ++i) devices.push_back(i);
@@ -164,12 +166,18 @@ std::vector<Member> group_of(const Groups& groups, GroupStrategy strategy, const
                           fmt::format("{} does not", id), "Run a grid of that size"});
       auto n = static_cast<int>(id);
       switch (strategy) {
-        case GroupStrategy::kCrossReplica: members.push_back({n, self.partition}); break;
-        case GroupStrategy::kCrossPartition: members.push_back({self.replica, n}); break;
+        case GroupStrategy::kCrossReplica:
+          members.push_back({n, self.partition});
+          break;
+        case GroupStrategy::kCrossPartition:
+          members.push_back({self.replica, n});
+          break;
         case GroupStrategy::kFlattened:
           members.push_back({n / grid.num_partitions(), n % grid.num_partitions()});
           break;
-        case GroupStrategy::kCrossReplicaAndPartition: members.push_back({n, 0}); break;
+        case GroupStrategy::kCrossReplicaAndPartition:
+          members.push_back({n, 0});
+          break;
       }
     }
     if (strategy == GroupStrategy::kCrossReplicaAndPartition) {
