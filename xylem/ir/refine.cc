@@ -88,6 +88,7 @@ class Refiner {
     }
     if (fold(g, op, in)) return;
     if (ops::is_dynamic_reduce_window(op) && expand_window(op, in)) return;
+    if (op.def == &ops::kDynamicConv && expand_conv(op, in)) return;
 
     Op copy = op;
     for (GraphPtr& region : copy.regions) region = refined_region(op, *region, in);
@@ -148,6 +149,25 @@ class Refiner {
     const std::vector<ValueId> results =
         ops::expand_dynamic_reduce_window(b_, op, std::span(in).first(n), sizes);
     for (std::size_t i = 0; i < results.size(); ++i) at(op.results[i]) = results[i];
+    return true;
+  }
+
+  // The padding of the operand is added to that of the attribute.
+  bool expand_conv(const Op& op, const std::vector<ValueId>& in) {
+    const HostArray* padding = constant(in[2]);
+    if (!padding) return false;
+    HostArray sum = padding->astype(DType::kI64).clone();
+    if (const Attr* fixed = op.attrs.find("padding")) {
+      const HostArray other = fixed->get<HostArray>()->astype(DType::kI64).to_contiguous();
+      for (std::int64_t i = 0; i < sum.size(); ++i)
+        sum.as<std::int64_t>()[i] += other.as<std::int64_t>()[i];
+    }
+    Attrs attrs = op.attrs;
+    const AttrList* types = attrs.at("result_types").list();
+    attrs.set("result_dtype", (*types)[0].get<Type>()->dtype());
+    attrs.erase("result_types");
+    attrs.set("padding", std::move(sum));
+    at(op.results[0]) = b_.one(ops::kConvolution, {in[0], in[1]}, std::move(attrs));
     return true;
   }
 

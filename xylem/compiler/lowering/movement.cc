@@ -59,12 +59,48 @@ void lower_concatenate(Lowering& l, const Op& op) {
 }
 
 // Low bits first is how memory lies: the bytes stay, whatever the widths (from 8 bits up).
+namespace {
+
+// Elements of under 8 bits take a byte each in memory: their bits are put together, or apart, the
+// first element lowest.
+class BitcastBits final : public Action {
+ public:
+  BitcastBits(DType from, DType to, std::int64_t elements)
+      : from_(from), to_(to), elements_(elements) {}
+
+  void run(void* const* operands) const override {
+    const auto* in = static_cast<const std::uint8_t*>(operands[0]);
+    auto* out = static_cast<std::uint8_t*>(operands[1]);
+    const int in_bits = dtype_bits(from_), out_bits = dtype_bits(to_);
+    const int in_bytes = dtype_bytes(from_), out_bytes = dtype_bytes(to_);
+    const std::int64_t total = elements_ * in_bits;
+    std::memset(out, 0, static_cast<std::size_t>(total / out_bits * out_bytes));
+    for (std::int64_t bit = 0; bit < total; ++bit) {
+      const std::int64_t i = bit / in_bits, j = bit / out_bits;
+      const int ib = static_cast<int>(bit % in_bits), jb = static_cast<int>(bit % out_bits);
+      const int value = in[i * in_bytes + ib / 8] >> (ib % 8) & 1;
+      out[j * out_bytes + jb / 8] =
+          static_cast<std::uint8_t>(out[j * out_bytes + jb / 8] | value << (jb % 8));
+    }
+  }
+  std::string text() const override { return "bitcast bits"; }
+
+ private:
+  DType from_, to_;
+  std::int64_t elements_;
+};
+
+}  // namespace
+
 void lower_bitcast(Lowering& l, const Op& op) {
   const ir::Type& from = l.graph().type(op.operands[0]);
   const ir::Type& to = l.graph().type(op.results[0]);
-  if (dtype_bits(from.dtype()) < 8 || dtype_bits(to.dtype()) < 8)
-    refuse(op, fmt::format("{} to {}: elements under 8 bits take a byte each", from.to_string(),
-                           to.to_string()));
+  if (dtype_bits(from.dtype()) < 8 || dtype_bits(to.dtype()) < 8) {
+    l.action(std::make_shared<BitcastBits>(from.dtype(), to.dtype(), from.size()),
+             {{l.buffer(op.operands[0])}, {l.buffer(op.results[0]), true}}, "bitcast",
+             static_cast<double>(from.size()) * 8);
+    return;
+  }
   l.action(make_copy(from.nbytes()),
            {{l.buffer(op.operands[0])}, {l.buffer(op.results[0]), true, 0}}, "bitcast",
            static_cast<double>(from.nbytes()) / 20);
