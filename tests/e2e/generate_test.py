@@ -55,7 +55,7 @@ class Generate(runs.RunCase):
 
     def test_mistakes(self):
         for options, part in ((["--temperature", -1], "temperature"), (["--top-k", -1], "top_k"), (["--top-p", 0], "top_p"),
-                              (["--top-p", 1.5], "top_p"), (["--max-tokens", -1], "max-tokens")):
+                              (["--top-p", 1.5], "top_p"), (["--max-tokens", -1], "max-tokens"), (["--max-tokens", 10**20], "max-tokens")):
             errors = xylem("generate", "--run", self.run_folder, "--prompt", "a", *options, status=1)[1]
             self.assert_message(errors)
             self.assertIn(part, errors)
@@ -63,6 +63,7 @@ class Generate(runs.RunCase):
         self.assertIn("absent", xylem("generate", "--run", self.folder / "absent", "--prompt", "a", status=1)[1])
         xylem("generate", "--prompt", "a", status=2)
         xylem("generate", "--run", self.run_folder, "--prompt", "a", "--max-tokens", "many", status=2)
+        xylem("generate", "--run", self.run_folder, "--prompt", "a", "--seed", -1, status=2)
 
     def test_a_run_without_checkpoint_is_refused(self):
         self.train("b", enable_checkpointing="false")

@@ -66,7 +66,12 @@ int run(int argc, const char* const* argv) {
       ->capture_default_str();
   text->add_option("--top-p", generate.top_p, "Draw among tokens of this total probability")
       ->capture_default_str();
-  text->add_option("--seed", generate.seed, "Seed of the draws")->capture_default_str();
+  const auto no_sign = [](const std::string& s) {
+    return std::string(s.starts_with('-') ? "a seed is 0 or more" : "");
+  };
+  text->add_option("--seed", generate.seed, "Seed of the draws")
+      ->check(CLI::Validator(no_sign, ""))
+      ->capture_default_str();
   text->add_option("--max-tokens", generate.max_tokens, "Tokens to write")->capture_default_str();
   text->add_flag("--json", generate.json, "Print {\"prompt\", \"text\", \"tokens\"}");
   text->callback(with_config([&] { return generate_command(generate); }));

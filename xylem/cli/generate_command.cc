@@ -15,8 +15,8 @@ namespace xylem::cli {
 int generate_command(const GenerateArguments& a) {
   models::Sampler sampler(
       {.temperature = a.temperature, .top_k = a.top_k, .top_p = a.top_p, .seed = a.seed});
-  if (a.max_tokens < 0)
-    throw_user_error({"generate: --max-tokens", "0 or more", fmt::format("{}", a.max_tokens),
+  if (a.max_tokens < 0 || a.max_tokens > INT32_MAX)
+    throw_user_error({"generate: --max-tokens", "0 to 2147483647", fmt::format("{}", a.max_tokens),
                       "Give the number of tokens to write"});
   const ByteTokenizer tokenizer;
   const std::vector<std::int32_t> prompt = tokenizer.encode(a.prompt);
