@@ -45,6 +45,25 @@ Array arange(std::int64_t stop);
 Array arange(std::int64_t start, std::int64_t stop, std::int64_t step = 1,
              DType dtype = DType::kI32);
 Array linspace(double start, double stop, std::int64_t num = 50, bool endpoint = true);
+Array logspace(double start, double stop, std::int64_t num = 50, bool endpoint = true,
+               double base = 10.0);
+Array geomspace(double start, double stop, std::int64_t num = 50, bool endpoint = true);
+Array identity(std::int64_t n, DType dtype = DType::kF32);
+// Zeros, as in JAX.
+Array empty(Dims shape, DType dtype = DType::kF32);
+Array empty_like(const ArrayArg& x);
+Array asarray(const ArrayArg& x, std::optional<DType> dtype = std::nullopt);
+Array copy(const ArrayArg& x);
+// Coordinate arrays; "xy" indexing swaps the first two axes.
+std::vector<Array> meshgrid(std::span<const Array> axes, std::string_view indexing = "xy");
+std::vector<Array> meshgrid(std::initializer_list<Array> axes, std::string_view indexing = "xy");
+// i32[rank, shape…]: the coordinates of each element.
+Array indices(Dims shape);
+// Row and column indices of a triangle or the diagonal of n×m (n×n) matrices.
+std::pair<Array, Array> tril_indices(std::int64_t n, int k = 0, std::int64_t m = -1);
+std::pair<Array, Array> triu_indices(std::int64_t n, int k = 0, std::int64_t m = -1);
+std::pair<Array, Array> diag_indices(std::int64_t n);
+Array vander(const ArrayArg& x, std::int64_t n = -1, bool increasing = false);
 Array eye(std::int64_t n, std::int64_t m = -1, int k = 0, DType dtype = DType::kF32);
 Array tri(std::int64_t n, std::int64_t m, int k = 0, DType dtype = DType::kF32);
 Array array(std::initializer_list<double> values, DType dtype = DType::kF32);
@@ -81,7 +100,44 @@ Array invert(const ArrayArg& x);
 Array left_shift(const ArrayArg& x, const ArrayArg& y);
 Array right_shift(const ArrayArg& x, const ArrayArg& y);  // arithmetic for signed
 
+Array remainder(const ArrayArg& x, const ArrayArg& y);  // mod
+Array float_power(const ArrayArg& x, const ArrayArg& y);
+Array fmax(const ArrayArg& x, const ArrayArg& y);  // NaN only where both are
+Array fmin(const ArrayArg& x, const ArrayArg& y);
+Array logaddexp2(const ArrayArg& x, const ArrayArg& y);
+Array heaviside(const ArrayArg& x, const ArrayArg& at_zero);
+Array copysign(const ArrayArg& x, const ArrayArg& y);
+Array nextafter(const ArrayArg& x, const ArrayArg& y);
+Array ldexp(const ArrayArg& x, const ArrayArg& exponent);
+Array gcd(const ArrayArg& x, const ArrayArg& y);
+Array lcm(const ArrayArg& x, const ArrayArg& y);
+std::pair<Array, Array> divmod(const ArrayArg& x, const ArrayArg& y);
+std::pair<Array, Array> modf(const ArrayArg& x);  // fraction, whole part
+Array isclose(const ArrayArg& x, const ArrayArg& y, double rtol = 1e-5, double atol = 1e-8,
+              bool equal_nan = false);
+Array allclose(const ArrayArg& x, const ArrayArg& y, double rtol = 1e-5, double atol = 1e-8,
+               bool equal_nan = false);
+Array array_equal(const ArrayArg& x, const ArrayArg& y, bool equal_nan = false);
+Array array_equiv(const ArrayArg& x, const ArrayArg& y);
+
 Array negative(const ArrayArg& x);
+Array fabs(const ArrayArg& x);
+Array signbit(const ArrayArg& x);
+Array sinc(const ArrayArg& x);  // sin(πx) / πx
+Array deg2rad(const ArrayArg& x);
+Array rad2deg(const ArrayArg& x);
+Array angle(const ArrayArg& x);
+Array rint(const ArrayArg& x);  // as round; integers become floats
+Array isposinf(const ArrayArg& x);
+Array isneginf(const ArrayArg& x);
+Array isreal(const ArrayArg& x);
+Array iscomplex(const ArrayArg& x);
+Array bitwise_count(const ArrayArg& x);
+Array bitwise_not(const ArrayArg& x);
+Array bitwise_left_shift(const ArrayArg& x, const ArrayArg& y);
+Array bitwise_right_shift(const ArrayArg& x, const ArrayArg& y);
+Array conjugate(const ArrayArg& x);
+Array polyval(const ArrayArg& p, const ArrayArg& x);  // highest power first
 Array positive(const ArrayArg& x);
 Array abs(const ArrayArg& x);
 Array sign(const ArrayArg& x);
@@ -110,7 +166,7 @@ Array arccosh(const ArrayArg& x);
 Array arctanh(const ArrayArg& x);
 Array floor(const ArrayArg& x);
 Array ceil(const ArrayArg& x);
-Array round(const ArrayArg& x);  // half to even
+Array round(const ArrayArg& x, int decimals = 0);  // half to even
 Array trunc(const ArrayArg& x);
 Array real(const ArrayArg& x);
 Array imag(const ArrayArg& x);
@@ -120,7 +176,14 @@ Array isinf(const ArrayArg& x);
 Array isfinite(const ArrayArg& x);
 Array where(const ArrayArg& condition, const ArrayArg& x, const ArrayArg& y);
 Array clip(const ArrayArg& x, const ArrayArg& min, const ArrayArg& max);
-Array nan_to_num(const ArrayArg& x, double nan = 0.0);
+Array nan_to_num(const ArrayArg& x, double nan = 0.0,
+                 std::optional<double> posinf = std::nullopt,
+                 std::optional<double> neginf = std::nullopt);
+// The first choice whose condition holds, else `otherwise`.
+Array select(std::span<const Array> conditions, std::span<const Array> choices,
+             const ArrayArg& otherwise = 0);
+// The bits as another type of the same width, or with the last axis longer or shorter.
+Array view(const ArrayArg& x, DType dtype);
 Array astype(const ArrayArg& x, DType dtype);
 Array stop_gradient(const ArrayArg& x);
 Array checkpoint_name(const ArrayArg& x, std::string_view name);
@@ -141,10 +204,41 @@ Array logsumexp(const ArrayArg& x, const AxisArg& axis = {}, bool keepdims = fal
 Array count_nonzero(const ArrayArg& x, const AxisArg& axis = {}, bool keepdims = false);
 Array cumsum(const ArrayArg& x, std::optional<int> axis = std::nullopt);
 Array cumprod(const ArrayArg& x, std::optional<int> axis = std::nullopt);
+// The array-API forms: small integers become i32; the axis is needed unless there is one only.
+Array cumulative_sum(const ArrayArg& x, std::optional<int> axis = std::nullopt,
+                     bool include_initial = false);
+Array cumulative_prod(const ArrayArg& x, std::optional<int> axis = std::nullopt,
+                      bool include_initial = false);
+Array diff(const ArrayArg& x, int n = 1, int axis = -1);
+Array ediff1d(const ArrayArg& x);
+Array trapezoid(const ArrayArg& y, double dx = 1.0, int axis = -1);
+Array trapezoid(const ArrayArg& y, const Array& x, int axis = -1);
+Array gradient(const ArrayArg& x, double spacing = 1.0, int axis = 0);
 
 // --- shape --------------------------------------------------------------------------------------
 Array reshape(const ArrayArg& x, Dims shape);
 Array ravel(const ArrayArg& x);
+Array permute_dims(const ArrayArg& x, Dims permutation);
+Array matrix_transpose(const ArrayArg& x);
+Array moveaxis(const ArrayArg& x, const std::vector<int>& from, const std::vector<int>& to);
+Array rollaxis(const ArrayArg& x, int axis, int start = 0);
+Array atleast_1d(const ArrayArg& x);
+Array atleast_2d(const ArrayArg& x);
+Array atleast_3d(const ArrayArg& x);
+std::vector<Array> broadcast_arrays(std::span<const Array> xs);
+std::vector<Array> broadcast_arrays(std::initializer_list<Array> xs);
+Dims broadcast_shapes(std::initializer_list<Dims> shapes);
+Array concat(std::span<const Array> parts, int axis = 0, SourceLoc where = SourceLoc::current());
+Array append(const ArrayArg& x, const ArrayArg& values, std::optional<int> axis = std::nullopt);
+Array vstack(std::span<const Array> parts, SourceLoc where = SourceLoc::current());
+Array hstack(std::span<const Array> parts, SourceLoc where = SourceLoc::current());
+Array dstack(std::span<const Array> parts, SourceLoc where = SourceLoc::current());
+Array column_stack(std::span<const Array> parts, SourceLoc where = SourceLoc::current());
+// A matrix of blocks: rows of arrays, joined along the last axis and then the one before.
+Array block(const std::vector<std::vector<Array>>& rows, SourceLoc where = SourceLoc::current());
+std::vector<Array> array_split(const ArrayArg& x, int sections, int axis = 0);
+std::vector<Array> vsplit(const ArrayArg& x, int sections);
+std::vector<Array> hsplit(const ArrayArg& x, int sections);
 Array transpose(const ArrayArg& x, Dims permutation);
 Array transpose(const ArrayArg& x);
 Array swapaxes(const ArrayArg& x, int a, int b);
@@ -164,13 +258,36 @@ std::vector<Array> split(const ArrayArg& x, const std::vector<std::int64_t>& ind
 std::vector<Array> unstack(const ArrayArg& x, int axis = 0);
 Array tile(const ArrayArg& x, Dims reps);
 Array repeat(const ArrayArg& x, std::int64_t repeats, int axis);
+// Each slice its own number of times; under jit the total must be given.
+Array repeat(const ArrayArg& x, const Array& repeats, int axis,
+             std::optional<std::int64_t> total = std::nullopt);
+Array fliplr(const ArrayArg& x);
+Array flipud(const ArrayArg& x);
+Array rot90(const ArrayArg& x, int k = 1, int axis0 = 0, int axis1 = 1);
+Array roll(const ArrayArg& x, std::int64_t shift);  // of the flat array
+Array roll(const ArrayArg& x, const Array& shift, int axis);
 Array flip(const ArrayArg& x, const AxisArg& axis = {});
 Array roll(const ArrayArg& x, std::int64_t shift, int axis);
 Array pad(const ArrayArg& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
           const ArrayArg& value = 0);
+// Modes of NumPy: "constant", "edge", "reflect", "symmetric", "wrap", "empty".
+Array pad(const ArrayArg& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+          std::string_view mode);
+Array insert(const ArrayArg& x, std::int64_t index, const ArrayArg& values, int axis = 0);
+Array delete_(const ArrayArg& x, std::int64_t index, int axis = 0);
+Array resize(const ArrayArg& x, Dims shape);
 Array tril(const ArrayArg& x, int k = 0);
 Array triu(const ArrayArg& x, int k = 0);
 Array diag(const ArrayArg& x, int k = 0);
+Array diagflat(const ArrayArg& x, int k = 0);
+Array diagonal(const ArrayArg& x, int offset = 0, int axis1 = 0, int axis2 = 1);
+Array trace(const ArrayArg& x, int offset = 0, int axis1 = 0, int axis2 = 1);
+// Coordinates of flat positions, and back.
+std::vector<Array> unravel_index(const ArrayArg& positions, Dims shape);
+Array ravel_multi_index(std::span<const Array> coordinates, Dims shape);
+// Bits of u8, the most significant first unless `little`.
+Array packbits(const ArrayArg& x, std::optional<int> axis = std::nullopt, bool little = false);
+Array unpackbits(const ArrayArg& x, std::optional<int> axis = std::nullopt, bool little = false);
 
 // --- products -----------------------------------------------------------------------------------
 Array matmul(const ArrayArg& x, const ArrayArg& y);
@@ -179,6 +296,13 @@ Array vdot(const ArrayArg& x, const ArrayArg& y);
 Array inner(const ArrayArg& x, const ArrayArg& y);
 Array outer(const ArrayArg& x, const ArrayArg& y);
 Array tensordot(const ArrayArg& x, const ArrayArg& y, int axes = 2);
+Array tensordot(const ArrayArg& x, const ArrayArg& y, const std::vector<int>& x_axes,
+                const std::vector<int>& y_axes);
+Array vecdot(const ArrayArg& x, const ArrayArg& y, int axis = -1);
+Array matvec(const ArrayArg& x, const ArrayArg& y);
+Array vecmat(const ArrayArg& x, const ArrayArg& y);
+Array kron(const ArrayArg& x, const ArrayArg& y);
+Array cross(const ArrayArg& x, const ArrayArg& y, int axis = -1);
 // "ij,jk->ik": any number of operands, repeated and summed labels, ellipsis.
 Array einsum(std::string_view subscripts, std::initializer_list<Array> operands,
              SourceLoc where = SourceLoc::current());
@@ -193,6 +317,34 @@ Array take_along_axis(const ArrayArg& x, const ArrayArg& indices, int axis,
                       std::optional<double> fill = std::nullopt);
 Array sort(const ArrayArg& x, int axis = -1, bool descending = false);
 Array argsort(const ArrayArg& x, int axis = -1, bool descending = false);
+// Where each value belongs in a sorted vector: before equal ones, or behind them (right). NaN comes
+// last.
 Array searchsorted(const ArrayArg& sorted, const ArrayArg& values, bool right = false);
+Array put_along_axis(const ArrayArg& x, const ArrayArg& indices, const ArrayArg& values, int axis);
+Array partition(const ArrayArg& x, int kth, int axis = -1);
+Array argpartition(const ArrayArg& x, int kth, int axis = -1);
+Array choose(const ArrayArg& which, std::span<const Array> choices);
+
+// --- types ---------------------------------------------------------------------------------------
+struct FloatInfo {
+  double max, min, eps, epsneg, tiny, smallest_subnormal;
+  int bits, nmant, nexp;
+};
+FloatInfo finfo(DType dtype);
+struct IntInfo {
+  std::int64_t min;
+  std::uint64_t max;
+  int bits;
+};
+IntInfo iinfo(DType dtype);
+enum class DTypeGroup : std::uint8_t {
+  kBool, kInteger, kSignedInteger, kUnsignedInteger, kFloating, kComplexFloating, kInexact, kNumber
+};
+bool issubdtype(DType dtype, DTypeGroup group);
+DType result_type(std::initializer_list<ArrayArg> xs);
+inline const Dims& shape(const Array& x) { return x.shape(); }
+inline int ndim(const Array& x) { return x.ndim(); }
+inline std::int64_t size(const Array& x) { return x.size(); }
+inline bool isscalar(const Array& x) { return x.ndim() == 0; }
 
 }  // namespace xylem

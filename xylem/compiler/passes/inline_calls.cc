@@ -1,6 +1,7 @@
 #include "xylem/compiler/passes/passes.h"
 #include "xylem/compiler/passes/rewriter.h"
 #include "xylem/ir/op_def.h"
+#include "xylem/ir/ops/custom_linear.h"
 #include "xylem/ir/ops/elementwise_unary.h"
 #include "xylem/ir/ops/transform.h"
 
@@ -13,7 +14,8 @@ using ir::ValueId;
 
 bool is_call(const Op& op) {
   return op.def == &ir::ops::kCall || op.def == &ir::ops::kCustomJvp ||
-         op.def == &ir::ops::kCustomVjp || op.def == &ir::ops::kRemat;
+         op.def == &ir::ops::kCustomVjp || op.def == &ir::ops::kRemat ||
+         op.def == &ir::ops::kLinearSolve || op.def == &ir::ops::kCustomVmap;
 }
 
 bool is_marker(const Op& op) {

@@ -7,6 +7,7 @@
 
 #include "xylem/base/env.h"
 #include "xylem/base/error.h"
+#include "xylem/core/internal/axis_env.h"
 #include "xylem/core/internal/flat.h"
 #include "xylem/core/numerics.h"
 #include "xylem/ir/text.h"
@@ -193,7 +194,8 @@ JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array>
     if (!e) {
       explain_miss(cache, structure, args);
       e = make_entry(cache, structure, args, donated, traced, made);
-      bool foreign = false;
+      // A program that names an axis around it means something else elsewhere.
+      bool foreign = any_axis_bound();
       for (const Array& a : e->traced.captures) foreign = foreign || a.is_traced();
       if (!foreign) {
         if (!nested) compile(cache, *e);

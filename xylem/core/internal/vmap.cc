@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "xylem/base/error.h"
+#include "xylem/core/internal/axis_env.h"
 #include "xylem/core/internal/flat.h"
 #include "xylem/core/transform/transform.h"
 
@@ -47,6 +48,7 @@ std::vector<Array> vmap(std::span<const Array> args, std::span<const int> in_axe
         ErrorParts{"vmap", "at least one argument must be mapped, or axis_size given",
                    "every in_axes is none", "Map an argument, or pass {.axis_size = n}"},
         where);
+  AxisScope axis_scope(axis_name, axis_size);
   FlatTrace t = trace_flat(TraceKind::kMapped, "vmap", args, types, f);
   std::vector<int> in;
   for (std::size_t i = 0; i < args.size(); ++i)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "xylem/core/numerics.h"
 #include "xylem/core/transform/passes.h"
 #include "xylem/core/transform/rules.h"
 #include "xylem/ir/expr.h"
@@ -22,6 +23,40 @@ using ir::select;
 using ir::unary;
 using ir::ValueId;
 namespace ops = ir::ops;
+
+bool safe() { return numerics() == Numerics::safe; }
+
+// --- factors that may be infinite -----------------------------------------------------------
+
+// A product or quotient of a tangent whose other operand may be infinite or zero. Behind a select
+// that did not take the value, its cotangent is zero, and so is what the transpose makes of it, not
+// 0 · inf.
+constexpr std::string_view kGuard = "xylem.guard";
+
+Expr guarded(const ir::OpDef& def, Expr x, Expr y) {
+  if (!safe() || is_complex(x.dtype())) return binary(def, x, y);
+  return {x.b, x.b->one(def, {x.v, y.v}, ir::Attrs{{kGuard, ir::Attr(true)}})};
+}
+Expr times(Expr g, Expr factor) { return guarded(ops::kMultiply, g, factor); }
+Expr over(Expr g, Expr divisor) { return guarded(ops::kDivide, g, divisor); }
+
+// Whether the value comes from an op whose results may be infinite at finite operands.
+bool unbounded(Expr x) {
+  const ir::Op* op = x.b->graph().def(x.v);
+  if (!op) return false;
+  for (const ir::OpDef* def :
+       {&ops::kLog, &ops::kLogPlusOne, &ops::kDivide, &ops::kRsqrt, &ops::kPower,
+        &ops::kExponential, &ops::kExponentialMinusOne, &ops::kTan, &ops::kAtanh, &ops::kErfInv,
+        &ops::kSinh, &ops::kCosh, &ops::kSqrt})
+    if (op->def == def) return true;
+  return false;
+}
+
+Expr masked(const TransposeCall& c, Expr ct, Expr r) {
+  if (!c.masked || !c.op.attrs.has(kGuard)) return r;
+  Expr nothing = binary(ops::kAnd, compare(ct, 0, "EQ"), compare(r, r, "NE"));
+  return select(nothing, like(r, 0), r);
+}
 
 // --- forward mode ---------------------------------------------------------------------------
 
@@ -75,11 +110,13 @@ Expr winner_rhs(Expr g, Expr x, Expr y, Expr z) { return g * winner_share(y, x, 
 Expr square(Expr x) { return unary(ops::kSquare, x); }
 
 Expr pow_lhs(Expr g, Expr x, Expr y, Expr) {
-  return g * (y * binary(ops::kPower, x, y - 1));
+  Expr slope = y * binary(ops::kPower, x, y - 1);
+  if (safe()) slope = select(compare(y, 0, "EQ"), like(slope, 0), slope);  // x^0 is constant
+  return times(g, slope);
 }
 Expr pow_rhs(Expr g, Expr x, Expr, Expr z) {
-  Expr safe = select(compare(x, 0, "EQ"), like(x, 1), x);
-  return g * (unary(ops::kLog, safe) * z);
+  Expr nonzero = select(compare(x, 0, "EQ"), like(x, 1), x);
+  return times(g, unary(ops::kLog, nonzero) * z);
 }
 
 Expr abs_tangent(Expr g, Expr x, Expr y) {
@@ -155,11 +192,12 @@ void multiply_transpose(TransposeCall& c) {
   Expr ct{&c.b, c.cotangents[0]};
   std::size_t lin = c.linear[0] ? 0 : 1;
   XYLEM_CHECK(!c.linear[1 - lin], "a product of two linear values is not linear");
-  c.operand_ct[lin] = (ct * Expr{&c.b, c.operands[1 - lin]}).v;
+  c.operand_ct[lin] = masked(c, ct, ct * Expr{&c.b, c.operands[1 - lin]}).v;
 }
 void divide_transpose(TransposeCall& c) {
   XYLEM_CHECK(!c.linear[1], "a quotient is not linear in its divisor");
-  c.operand_ct[0] = (Expr{&c.b, c.cotangents[0]} / Expr{&c.b, c.operands[1]}).v;
+  Expr ct{&c.b, c.cotangents[0]};
+  c.operand_ct[0] = masked(c, ct, ct / Expr{&c.b, c.operands[1]}).v;
 }
 void negate_transpose(TransposeCall& c) { c.operand_ct[0] = (-Expr{&c.b, c.cotangents[0]}).v; }
 void select_transpose(TransposeCall& c) {
@@ -291,41 +329,50 @@ void register_elementwise_rules(RuleTable& t) {
   t[ops::kAdd].transpose = add_transpose;
   t[ops::kSubtract].jvp = binary_jvp<pass, pass_neg>;
   t[ops::kSubtract].transpose = subtract_transpose;
-  t[ops::kMultiply].jvp = binary_jvp<[](Expr g, Expr, Expr y, Expr) { return g * y; },
-                                     [](Expr g, Expr x, Expr, Expr) { return x * g; }>;
+  t[ops::kMultiply].jvp = binary_jvp<
+      [](Expr g, Expr, Expr y, Expr) { return unbounded(y) ? times(g, y) : g * y; },
+      [](Expr g, Expr x, Expr, Expr) { return unbounded(x) ? times(x, g) : x * g; }>;
   t[ops::kMultiply].transpose = multiply_transpose;
   t[ops::kDivide].jvp =
-      binary_jvp<[](Expr g, Expr, Expr y, Expr) { return g / y; },
-                 [](Expr g, Expr x, Expr y, Expr) { return (-g * x) * (1.0 / (y * y)); }>;
+      binary_jvp<[](Expr g, Expr, Expr y, Expr) { return over(g, y); },
+                 [](Expr g, Expr x, Expr y, Expr) { return times(-g * x, 1.0 / (y * y)); }>;
   t[ops::kDivide].transpose = divide_transpose;
   t[ops::kRemainder].jvp = binary_jvp<pass, rem_rhs>;
   t[ops::kMaximum].jvp = binary_jvp<winner_lhs, winner_rhs>;
   t[ops::kMinimum].jvp = binary_jvp<winner_lhs, winner_rhs>;
   t[ops::kPower].jvp = binary_jvp<pow_lhs, pow_rhs>;
   t[ops::kAtan2].jvp =
-      binary_jvp<[](Expr g, Expr x, Expr y, Expr) { return g * (y / (square(x) + square(y))); },
-                 [](Expr g, Expr x, Expr y, Expr) { return g * (-x / (square(x) + square(y))); }>;
+      binary_jvp<[](Expr g, Expr x, Expr y, Expr) { return times(g, y / (square(x) + square(y))); },
+                 [](Expr g, Expr x, Expr y, Expr) {
+                   return times(g, -x / (square(x) + square(y)));
+                 }>;
 
   t[ops::kAbs].jvp = unary_jvp<abs_tangent>;
-  t[ops::kExponential].jvp = unary_jvp<[](Expr g, Expr, Expr y) { return g * y; }>;
+  t[ops::kExponential].jvp = unary_jvp<[](Expr g, Expr, Expr y) { return times(g, y); }>;
   t[ops::kExponentialMinusOne].jvp =
-      unary_jvp<[](Expr g, Expr, Expr y) { return g * (y + 1); }>;
-  t[ops::kLog].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return g / x; }>;
-  t[ops::kLogPlusOne].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return g / (x + 1); }>;
+      unary_jvp<[](Expr g, Expr x, Expr y) {
+        // y + 1 is 0 where y is -1 rounded.
+        return times(g, safe() ? unary(ops::kExponential, x) : y + 1);
+      }>;
+  t[ops::kLog].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return over(g, x); }>;
+  t[ops::kLogPlusOne].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return over(g, x + 1); }>;
   t[ops::kLogistic].jvp =
-      unary_jvp<[](Expr g, Expr, Expr y) { return g * (y * (1.0 - y)); }>;
+      unary_jvp<[](Expr g, Expr x, Expr y) {
+        // 1 - y is 0 where y is 1 rounded; it is the logistic of -x.
+        return g * (y * (safe() ? unary(ops::kLogistic, -x) : 1.0 - y));
+      }>;
   t[ops::kTanh].jvp =
       unary_jvp<[](Expr g, Expr, Expr y) { return (g + g * y) * (1.0 - y); }>;
   t[ops::kSine].jvp =
       unary_jvp<[](Expr g, Expr x, Expr) { return g * unary(ops::kCosine, x); }>;
   t[ops::kCosine].jvp =
       unary_jvp<[](Expr g, Expr x, Expr) { return -(g * unary(ops::kSine, x)); }>;
-  t[ops::kTan].jvp = unary_jvp<[](Expr g, Expr, Expr y) { return g * (square(y) + 1); }>;
-  t[ops::kSqrt].jvp = unary_jvp<[](Expr g, Expr, Expr y) { return g * (0.5 / y); }>;
+  t[ops::kTan].jvp = unary_jvp<[](Expr g, Expr, Expr y) { return times(g, square(y) + 1); }>;
+  t[ops::kSqrt].jvp = unary_jvp<[](Expr g, Expr, Expr y) { return times(g, 0.5 / y); }>;
   t[ops::kRsqrt].jvp =
-      unary_jvp<[](Expr g, Expr x, Expr y) { return g * ((y / x) * -0.5); }>;
+      unary_jvp<[](Expr g, Expr x, Expr y) { return times(g, (y / x) * -0.5); }>;
   t[ops::kCbrt].jvp = unary_jvp<[](Expr g, Expr, Expr y) {
-    return g * ((1.0 / (y * y)) * (1.0 / 3.0));
+    return times(g, (1.0 / (y * y)) * (1.0 / 3.0));
   }>;
   t[ops::kSquare].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return g * (x * 2); }>;
   t[ops::kErf].jvp = unary_jvp<[](Expr g, Expr x, Expr) {
@@ -335,27 +382,27 @@ void register_elementwise_rules(RuleTable& t) {
     return -(g * (unary(ops::kExponential, -square(x)) * kTwoOverSqrtPi));
   }>;
   t[ops::kErfInv].jvp = unary_jvp<[](Expr g, Expr, Expr y) {
-    return g * (unary(ops::kExponential, square(y)) * kSqrtPiOverTwo);
+    return times(g, unary(ops::kExponential, square(y)) * kSqrtPiOverTwo);
   }>;
   t[ops::kAsin].jvp = unary_jvp<[](Expr g, Expr x, Expr) {
-    return g * unary(ops::kRsqrt, 1.0 - square(x));
+    return times(g, unary(ops::kRsqrt, 1.0 - square(x)));
   }>;
   t[ops::kAcos].jvp = unary_jvp<[](Expr g, Expr x, Expr) {
-    return -(g * unary(ops::kRsqrt, 1.0 - square(x)));
+    return -times(g, unary(ops::kRsqrt, 1.0 - square(x)));
   }>;
   t[ops::kAtan].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return g / (square(x) + 1); }>;
   t[ops::kSinh].jvp =
-      unary_jvp<[](Expr g, Expr x, Expr) { return g * unary(ops::kCosh, x); }>;
+      unary_jvp<[](Expr g, Expr x, Expr) { return times(g, unary(ops::kCosh, x)); }>;
   t[ops::kCosh].jvp =
-      unary_jvp<[](Expr g, Expr x, Expr) { return g * unary(ops::kSinh, x); }>;
+      unary_jvp<[](Expr g, Expr x, Expr) { return times(g, unary(ops::kSinh, x)); }>;
   t[ops::kAsinh].jvp = unary_jvp<[](Expr g, Expr x, Expr) {
     return g * unary(ops::kRsqrt, square(x) + 1);
   }>;
   t[ops::kAcosh].jvp = unary_jvp<[](Expr g, Expr x, Expr) {
-    return g * unary(ops::kRsqrt, square(x) - 1);
+    return times(g, unary(ops::kRsqrt, square(x) - 1));
   }>;
   t[ops::kAtanh].jvp =
-      unary_jvp<[](Expr g, Expr x, Expr) { return (1.0 / (x + 1)) * (g / (1.0 - x)); }>;
+      unary_jvp<[](Expr g, Expr x, Expr) { return times(1.0 / (x + 1), over(g, 1.0 - x)); }>;
 
   t[ops::kReal].jvp = linear_jvp;
   t[ops::kReal].transpose = real_transpose;

@@ -184,12 +184,24 @@ Array rounding(const ir::OpDef& def, const ArrayArg& x) {
 
 Array floor(const ArrayArg& x) { return rounding(ops::kFloor, x); }
 Array ceil(const ArrayArg& x) { return rounding(ops::kCeil, x); }
-Array round(const ArrayArg& x) {
-  if (is_bool(x.array.dtype()))
+Array round(const ArrayArg& x, int decimals) {
+  DType t = x.array.dtype();
+  if (is_bool(t))
     refuse("round", "an array of numbers is needed", x.array, "Convert it with astype", x.where);
-  if (!is_complex(x.array.dtype())) return rounding(ops::kRoundNearestEven, x);
-  return binary(ops::kComplex, "round", at(round(at(real(x), x.where)), x.where),
-                round(at(imag(x), x.where)));
+  if (is_integer(t) && decimals < 0)
+    refuse("round", "decimals of integers must not be negative", x.array, "Convert to a float dtype",
+           x.where);
+  if (is_complex(t))
+    return binary(ops::kComplex, "round", at(round(at(real(x), x.where), decimals), x.where),
+                  round(at(imag(x), x.where), decimals));
+  if (decimals == 0 || is_integer(t) || decimals > std::log10(finfo(t).max))
+    return decimals == 0 ? rounding(ops::kRoundNearestEven, x) : x.array;
+  // f16 would overflow when scaled.
+  Array wide = t == DType::kF16 ? x.array.astype(DType::kF32, x.where) : x.array;
+  double factor = std::pow(10.0, decimals);
+  Array scaled = rounding(ops::kRoundNearestEven, at(multiply(at(wide, x.where), factor), x.where));
+  Array r = divide(at(scaled, x.where), factor);
+  return t == DType::kF16 ? r.astype(t, x.where) : r;
 }
 Array trunc(const ArrayArg& x) {
   if (!is_float(x.array.dtype())) return rounding(ops::kFloor, x);
@@ -349,17 +361,19 @@ Array clip(const ArrayArg& x, const ArrayArg& min, const ArrayArg& max) {
   return minimum(at(maximum(x, min), x.where), max);
 }
 
-Array nan_to_num(const ArrayArg& x, double nan) {
+Array nan_to_num(const ArrayArg& x, double nan, std::optional<double> posinf,
+                 std::optional<double> neginf) {
   DType t = x.array.dtype();
+  if (is_complex(t))
+    return binary(ops::kComplex, "nan_to_num",
+                  at(nan_to_num(at(real(x), x.where), nan, posinf, neginf), x.where),
+                  nan_to_num(at(imag(x), x.where), nan, posinf, neginf));
   if (!is_float(t)) return x.array;
-  double top = t == DType::kF64    ? std::numeric_limits<double>::max()
-               : t == DType::kF16  ? 65504.0
-               : t == DType::kBF16 ? 3.3895313892515355e38
-                                   : static_cast<double>(std::numeric_limits<float>::max());
+  FloatInfo info = finfo(t);
   constexpr double kInf = std::numeric_limits<double>::infinity();
   Array r = where(at(isnan(x), x.where), nan, x);
-  r = where(at(equal(at(r, x.where), kInf), x.where), top, r);
-  return where(at(equal(at(r, x.where), -kInf), x.where), -top, r);
+  r = where(at(equal(at(r, x.where), kInf), x.where), posinf.value_or(info.max), r);
+  return where(at(equal(at(r, x.where), -kInf), x.where), neginf.value_or(info.min), r);
 }
 
 Array astype(const ArrayArg& x, DType dtype) { return x.array.astype(dtype, x.where); }

@@ -169,16 +169,33 @@ Array argsort(const ArrayArg& x, int axis, bool descending) {
                          {comparator(t, descending)}, x.where)[1];
 }
 
-// The number of elements before each value; NaN comes last.
+// By bisection, one step for each bit of the length.
 Array searchsorted(const ArrayArg& sorted, const ArrayArg& values, bool right) {
-  SourceLoc w = sorted.where;
-  Array v = expand_dims(values, -1);
-  const auto precedes = [&](const Array& x, const Array& y) {
-    Array nan = logical_and(at(isnan(at(y, w)), w), logical_not(at(isnan(at(x, w)), w)));
-    return logical_or(at(less(at(x, w), y), w), nan);
+  internal::CallSite site(sorted.where);
+  if (sorted.array.ndim() != 1)
+    throw_user_error({"searchsorted", "a sorted vector is needed", sorted.array.type_string(),
+                      "Map over the other axes with vmap"},
+                     internal::CallSite::outermost(sorted.where));
+  WeakDType t = promote_types(internal::weak_dtype(sorted.array),
+                              internal::weak_dtype(values.array), sorted.where);
+  Array a = internal::with_dtype(sorted.array, t, {}), v = internal::with_dtype(values.array, t, {});
+  std::int64_t n = a.dim(0);
+  Array lo = zeros(v.shape(), DType::kI32), hi = full(v.shape(), static_cast<int>(n));
+  hi = internal::with_dtype(hi, {DType::kI32, false}, {});
+  // x before y, NaN last.
+  auto before = [&](const Array& x, const Array& y) {
+    Array b = less(x, y);
+    return is_inexact(t.dtype) ? b | (isnan(y) & logical_not(isnan(x))) : b;
   };
-  Array before = right ? logical_not(at(precedes(v, sorted.array), w)) : precedes(sorted.array, v);
-  return sum(at(before.astype(DType::kI32, w), w), -1);
+  for (std::int64_t step = 1; step <= n; step *= 2) {
+    Array middle = right_shift(lo + hi, 1);
+    Array x = take(a, middle, 0, IndexMode::kClip);
+    Array after = right ? logical_not(before(v, x)) : before(x, v);
+    Array open = lo < hi;
+    lo = where(open & after, middle + 1, lo);
+    hi = where(open & logical_not(after), middle, hi);
+  }
+  return lo;
 }
 
 }  // namespace xylem

@@ -286,6 +286,7 @@ class Gradients : public ::testing::TestWithParam<DType> {
 };
 
 TEST_P(Gradients, OfScalarFunctionsEqualJax) {
+  NumericsScope numerics(Numerics::jax);
   HostArray at = file()["gradient_points"].array();
   Golden all = own()["scalar"];
   for (const std::string& name : all.keys()) {

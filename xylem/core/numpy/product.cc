@@ -111,6 +111,76 @@ Array tensordot(const ArrayArg& x, const ArrayArg& y, int axes) {
   return dot_general(a, b, {}, {}, ac, bc, x.where);
 }
 
+Array tensordot(const ArrayArg& x, const ArrayArg& y, const std::vector<int>& x_axes,
+                const std::vector<int>& y_axes) {
+  const Array &a = x.array, &b = y.array;
+  Dims ac, bc;
+  if (x_axes.size() != y_axes.size()) mismatch("tensordot", a, b, x.where);
+  for (std::size_t i = 0; i < x_axes.size(); ++i) {
+    ac.push_back(AxisArg(x_axes[i]).resolve(a.ndim(), "tensordot", x.where)[0]);
+    bc.push_back(AxisArg(y_axes[i]).resolve(b.ndim(), "tensordot", x.where)[0]);
+    if (a.shape()[ac[i]] != b.shape()[bc[i]]) mismatch("tensordot", a, b, x.where);
+  }
+  return dot_general(a, b, {}, {}, ac, bc, x.where);
+}
+
+Array vecdot(const ArrayArg& x, const ArrayArg& y, int axis) {
+  internal::CallSite site(x.where);
+  Array a = moveaxis(x, axis, -1), b = moveaxis(y, axis, -1);
+  if (a.dim(-1) != b.dim(-1)) mismatch("vecdot", a, b, x.where);
+  Array r = matmul(expand_dims(conj(a), -2), expand_dims(b, -1));
+  return squeeze(squeeze(r, -1), -1);
+}
+
+Array matvec(const ArrayArg& x, const ArrayArg& y) {
+  internal::CallSite site(x.where);
+  return squeeze(matmul(x, expand_dims(y, -1)), -1);
+}
+Array vecmat(const ArrayArg& x, const ArrayArg& y) {
+  internal::CallSite site(x.where);
+  return squeeze(matmul(expand_dims(conj(x), -2), y), -2);
+}
+
+Array kron(const ArrayArg& x, const ArrayArg& y) {
+  internal::CallSite site(x.where);
+  int n = std::max(x.array.ndim(), y.array.ndim());
+  auto spread = [&](const Array& a, bool first) {
+    Dims shape;
+    for (int d = 0; d < n; ++d) {
+      int at = d - (n - a.ndim());
+      std::int64_t size = at < 0 ? 1 : a.shape()[at];
+      shape.push_back(first ? size : 1);
+      shape.push_back(first ? 1 : size);
+    }
+    return a.reshape(shape);
+  };
+  Array r = multiply(spread(x.array, true), spread(y.array, false));
+  Dims shape;
+  for (int d = 0; d < n; ++d) shape.push_back(r.shape()[2 * d] * r.shape()[2 * d + 1]);
+  return r.reshape(shape);
+}
+
+Array cross(const ArrayArg& x, const ArrayArg& y, int axis) {
+  internal::CallSite site(x.where);
+  Array a = moveaxis(x, axis, -1), b = moveaxis(y, axis, -1);
+  std::int64_t m = a.dim(-1), n = b.dim(-1);
+  if (m < 2 || m > 3 || n < 2 || n > 3) mismatch("cross", x.array, y.array, x.where);
+  auto part = [](const Array& v, int i) { return v(idx::ellipsis, i); };
+  auto det = [&](int i, int j) { return part(a, i) * part(b, j) - part(a, j) * part(b, i); };
+  if (m == 2 && n == 2) return det(0, 1);
+  // A vector of two components lies in the plane.
+  auto widen = [](const Array& v) {
+    if (v.dim(-1) == 3) return v;
+    std::vector<std::pair<std::int64_t, std::int64_t>> w(v.shape().size());
+    w.back().second = 1;
+    return pad(v, w);
+  };
+  a = widen(a);
+  b = widen(b);
+  Array r = stack({det(1, 2), det(2, 0), det(0, 1)}, -1);
+  return moveaxis(r, -1, axis);
+}
+
 namespace {
 
 struct Term {
@@ -257,22 +327,81 @@ class Einsum {
     t.labels = rest;
   }
 
-  std::pair<std::size_t, std::size_t> cheapest_pair() const {
-    std::pair<std::size_t, std::size_t> best{0, 1};
-    double least = -1;
+  // Labels of a contraction of the given operands (a bit each): those that the output or another
+  // operand needs.
+  std::string labels_of(std::size_t set) const {
+    std::string all;
     for (std::size_t i = 0; i < terms_.size(); ++i)
-      for (std::size_t j = i + 1; j < terms_.size(); ++j) {
-        std::string all = terms_[i].labels;
-        for (char c : terms_[j].labels)
-          if (all.find(c) == std::string::npos) all += c;
-        double flops = 1;
-        for (char c : all) flops *= static_cast<double>(sizes_.at(c));
-        if (least < 0 || flops < least) {
-          least = flops;
-          best = {i, j};
+      if (set >> i & 1)
+        for (char c : terms_[i].labels) {
+          if (all.find(c) != std::string::npos) continue;
+          bool kept = output_.find(c) != std::string::npos;
+          for (std::size_t k = 0; !kept && k < terms_.size(); ++k)
+            kept = !(set >> k & 1) && terms_[k].labels.find(c) != std::string::npos;
+          if (kept) all += c;
+        }
+    return all;
+  }
+  double cost_of(const std::string& x, const std::string& y) const {
+    double flops = 1;
+    std::string all = x;
+    for (char c : y)
+      if (all.find(c) == std::string::npos) all += c;
+    for (char c : all) flops *= static_cast<double>(sizes_.at(c));
+    return flops;
+  }
+
+  // The order with the fewest multiplications, by dynamic programming over sets of operands; from
+  // `kExhaustive` operands on, the cheapest pair each time.
+  static constexpr std::size_t kExhaustive = 9;
+  std::pair<std::size_t, std::size_t> cheapest_pair() const {
+    std::size_t n = terms_.size();
+    if (n == 2) return {0, 1};
+    if (n >= kExhaustive) {
+      std::pair<std::size_t, std::size_t> best{0, 1};
+      double least = -1;
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = i + 1; j < n; ++j) {
+          double flops = cost_of(terms_[i].labels, terms_[j].labels);
+          if (least < 0 || flops < least) {
+            least = flops;
+            best = {i, j};
+          }
+        }
+      return best;
+    }
+    std::vector<double> least(std::size_t{1} << n, -1);
+    std::vector<std::size_t> part(least.size(), 0);  // the half with the lowest operand
+    std::vector<std::string> labels(least.size());
+    for (std::size_t set = 1; set < least.size(); ++set) {
+      labels[set] = labels_of(set);
+      if ((set & (set - 1)) == 0) {
+        least[set] = 0;
+        continue;
+      }
+      for (std::size_t a = (set - 1) & set; a; a = (a - 1) & set) {
+        std::size_t b = set ^ a;
+        if (a < b) continue;  // each split once
+        double flops = least[a] + least[b] + cost_of(labels[a], labels[b]);
+        if (least[set] < 0 || flops < least[set]) {
+          least[set] = flops;
+          part[set] = a;
         }
       }
-    return best;
+    }
+    // Any pair at the bottom of the tree can be contracted now; the rest is planned again.
+    std::size_t set = least.size() - 1;
+    for (;;) {
+      std::size_t a = part[set], b = set ^ a;
+      auto single = [](std::size_t s) { return (s & (s - 1)) == 0; };
+      if (single(a) && single(b)) {
+        auto index = [](std::size_t s) {
+          return static_cast<std::size_t>(__builtin_ctzll(s));
+        };
+        return {index(a), index(b)};
+      }
+      set = single(a) ? b : a;
+    }
   }
 
   Term contract(const Term& a, const Term& b, std::size_t i, std::size_t j) const {

@@ -20,6 +20,20 @@ ValueId batch_to_front(Builder& b, ValueId v, int dim, std::int64_t size) {
   return ir::move_dim(x, dim, 0).v;
 }
 
+namespace {
+
+// Whether mapping over the axis concerns the op although none of its operands is mapped.
+bool names_axis(const Op& op, const std::string& axis) {
+  if (const ir::Attr* name = op.attrs.find("axis_name"); name && op.def->is(ir::kXylem))
+    return op.attrs.str("axis_name") == axis;
+  for (const ir::GraphPtr& r : op.regions)
+    for (const Op& inner : r->ops)
+      if (names_axis(inner, axis)) return true;
+  return false;
+}
+
+}  // namespace
+
 void batch_into(Builder& b, const Graph& g, std::span<const ValueId> args,
                 std::span<const int> dims, std::int64_t size, const std::string& axis_name,
                 std::vector<ValueId>& results, std::vector<int>& result_dims) {
@@ -40,7 +54,7 @@ void batch_into(Builder& b, const Graph& g, std::span<const ValueId> args,
       operand_dims.push_back(dim[static_cast<std::size_t>(v)]);
       mapped = mapped || operand_dims.back() != kNotMapped;
     }
-    if (!mapped) {
+    if (!mapped && (axis_name.empty() || !names_axis(op, axis_name))) {
       ir::ValueIds r = b.clone(op, operands);
       for (std::size_t i = 0; i < r.size(); ++i)
         value[static_cast<std::size_t>(op.results[i])] = r[i];

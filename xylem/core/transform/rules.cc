@@ -15,6 +15,8 @@ const RuleTable& filled() {
     register_scan_rules(*t);
     register_branch_rules(*t);
     register_call_rules(*t);
+    register_named_axis_rules(*t);
+    register_custom_rules(*t);
     return t;
   }();
   return *table;

@@ -37,6 +37,8 @@ struct TransposeCall {
   std::span<const ir::ValueId> cotangents;
   // Out: one per operand, kNoValue for zero or not linear.
   std::vector<ir::ValueId> operand_ct;
+  // A select that may not have taken the value stands between it and the result.
+  bool masked = false;
 };
 using TransposeRule = void (*)(TransposeCall&);
 
@@ -120,5 +122,7 @@ void register_sort_rules(RuleTable& table);
 void register_scan_rules(RuleTable& table);
 void register_branch_rules(RuleTable& table);
 void register_call_rules(RuleTable& table);
+void register_named_axis_rules(RuleTable& table);
+void register_custom_rules(RuleTable& table);
 
 }  // namespace xylem::transform

@@ -4,6 +4,7 @@
 #include "xylem/core/transform/passes.h"
 #include "xylem/core/transform/rules.h"
 #include "xylem/ir/expr.h"
+#include "xylem/ir/ops/elementwise_binary.h"
 
 namespace xylem::transform {
 
@@ -15,6 +16,9 @@ using ir::Type;
 using ir::ValueId;
 
 namespace {
+
+// Whether the region that is transposed belongs to an op behind a select.
+thread_local bool region_masked = false;
 
 void accumulate(Builder& b, ValueId& into, ValueId ct) {
   if (ct == kNoValue) return;
@@ -28,6 +32,7 @@ std::vector<ValueId> backward_pass(Builder& b, const Graph& g, const Mask& linea
                                    std::span<const ValueId> cotangents) {
   std::vector<bool> is_linear(g.values.size(), false);
   std::vector<ValueId> value(g.values.size(), kNoValue), ct(g.values.size(), kNoValue);
+  std::vector<bool> masked(g.values.size(), region_masked);
   for (std::size_t i = 0; i < g.params.size(); ++i) {
     auto v = static_cast<std::size_t>(g.params[i]);
     is_linear[v] = linear[i];
@@ -82,10 +87,17 @@ std::vector<ValueId> backward_pass(Builder& b, const Graph& g, const Mask& linea
     }
     ir::Location saved = b.location();
     b.set_location(op.loc);
-    TransposeCall call{b, op, operands, types, result_types, lin, cts, {}};
+    TransposeCall call{b, op, operands, types, result_types, lin, cts, {}, false};
+    for (ValueId r : op.results)
+      call.masked = call.masked || masked[static_cast<std::size_t>(r)];
     call.operand_ct.assign(op.operands.size(), kNoValue);
+    bool outside = region_masked;
+    region_masked = call.masked;
     rules.transpose(call);
+    region_masked = outside;
     b.set_location(saved);
+    if (call.masked || op.def == &ir::ops::kSelect)
+      for (ValueId v : op.operands) masked[static_cast<std::size_t>(v)] = true;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       if (!lin[i] || call.operand_ct[i] == kNoValue) continue;
       XYLEM_CHECK(b.type(call.operand_ct[i]) == types[i], op.def->name);

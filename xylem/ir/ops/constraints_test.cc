@@ -6,6 +6,7 @@
 
 #include "xylem/ir/ops/all.h"
 #include "xylem/ir/ops/families.h"
+#include "xylem/ir/ops/named_axis.h"
 #include "xylem/ir/testing/op_call.h"
 
 // Every constraint that a family of this folder states is broken at least once; the label and a
@@ -510,10 +511,38 @@ std::vector<Case> scatter_cases() {
   return out;
 }
 
+std::vector<Case> mapped_cases() {
+  std::vector<Case> out;
+  Attrs one{{"axis_name", "i"}, {"axis_size", 1}}, none{{"axis_name", "i"}, {"axis_size", 0}};
+  auto at = [](int size, bool tiled, int dimension) {
+    return Attrs{{"axis_name", "i"},        {"axis_size", size},
+                 {"dimension", dimension},  {"split_dimension", dimension},
+                 {"concat_dimension", 0},   {"tiled", tiled},
+                 {"pairs", Dims{0, dimension}}};
+  };
+  for (const OpDef* op : {&kPsum, &kPmax, &kPmin, &kAllGatherAxis, &kPsumScatter, &kAllToAllAxis,
+                          &kPpermute}) {
+    out.push_back({op, "i1", "operand 0 must be a tensor", {Type::token()}, at(1, false, 0)});
+    out.push_back({op, "c1", "axis_size must be positive", {f({1})}, at(0, false, 0)});
+  }
+  out.push_back({&kAxisIndex, "c1", "axis_size must be positive", {}, none});
+  for (const OpDef* op : {&kAllGatherAxis, &kPsumScatter, &kAllToAllAxis, &kPpermute})
+    out.push_back({op, "c2", "in [0, ", {f({1})}, at(1, true, 3)});
+  for (const OpDef* op : {&kPsumScatter, &kAllToAllAxis})
+    out.push_back({op, "c3", "multiple of the axis size 2", {f({3})}, at(2, true, 0)});
+  GraphPtr same = passing_body({f()}, {0}), whole = passing_body({i()}, {0});
+  out.push_back({&kCustomVmap, "c1", "region 0 must take", {f()}, {{"rule", 0}}, {whole}});
+  Attrs solve{{"num_consts", 0}}, many{{"num_consts", 2}};
+  out.push_back({&kLinearSolve, "c1", "region 1 must take", {f()}, solve, {same, whole}});
+  out.push_back({&kLinearSolve, "c2", "it is 2", {f()}, many, {same, same}});
+  out.push_back({&kLinearSolve, "c3", "2 or 3 regions", {f()}, solve, {same}});
+  return out;
+}
+
 std::vector<Case> all_cases() {
   std::vector<Case> all;
   for (auto make : {elementwise_cases, movement_cases, contraction_cases, region_cases,
-                    transform_cases, gather_cases, scatter_cases})
+                    transform_cases, gather_cases, scatter_cases, mapped_cases})
     for (Case& k : make()) all.push_back(std::move(k));
   return all;
 }

@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "xylem/base/error.h"
+#include "xylem/core/internal/flat.h"
+#include "xylem/core/linalg.h"
+#include "xylem/core/numerics.h"
+#include "xylem/core/numpy/ops.h"
+
+namespace xylem::linalg {
+
+using internal::CallSite;
+
+namespace {
+
+Array inexact(const ArrayArg& x) {
+  return internal::with_dtype(x.array, to_inexact(internal::weak_dtype(x.array)), x.where);
+}
+
+Array magnitude(const Array& x) { return abs(x); }
+
+// The root of a sum of squares, whose gradient at zero is zero.
+Array root(const Array& squares) {
+  if (numerics() == Numerics::jax) return sqrt(squares);
+  Array zero = squares == 0.0;
+  return where(zero, zeros_like(squares), sqrt(where(zero, ones_like(squares), squares)));
+}
+
+Array sum_of_squares(const Array& x, const AxisArg& axis, bool keepdims) {
+  Array squares = is_complex(x.dtype()) ? real(x * conj(x)) : x * x;
+  return sum(squares, axis, keepdims);
+}
+
+void need_matrix(const char* what, const Array& x, SourceLoc where) {
+  if (x.ndim() >= 2) return;
+  throw UserError(
+      ErrorParts{what, "an array of two or more axes is needed", x.type_string(), "Add an axis"},
+      CallSite::outermost(where));
+}
+
+}  // namespace
+
+Array vector_norm(const ArrayArg& x, const AxisArg& axis, bool keepdims, double p) {
+  CallSite site(x.where);
+  Array a = inexact(x);
+  if (p == 2) return root(sum_of_squares(a, axis, keepdims));
+  Array m = magnitude(a);
+  if (std::isinf(p)) return p > 0 ? max(m, axis, keepdims) : min(m, axis, keepdims);
+  if (p == 0) return sum((a != 0.0).astype(m.dtype()), axis, keepdims);
+  if (p == 1) return sum(m, axis, keepdims);
+  return power(sum(power(m, p), axis, keepdims), 1.0 / p);
+}
+
+Array matrix_norm(const ArrayArg& x, const Order& order, bool keepdims) {
+  CallSite site(x.where);
+  Array a = inexact(x);
+  need_matrix("matrix_norm", a, x.where);
+  if (order.name() == "fro") return root(sum_of_squares(a, {-2, -1}, keepdims));
+  double p = order.p();
+  if (!order.name().empty() || (std::abs(p) != 1 && !std::isinf(p)))
+    throw UserError(
+        ErrorParts{"matrix_norm: order", "\"fro\", 1, -1, inf or -inf",
+                   order.name().empty() ? fmt::format("{}", p) : std::string(order.name()),
+                   "Compute it from the singular values"},
+        CallSite::outermost(x.where));
+  int summed = std::isinf(p) ? -1 : -2;
+  Array sums = sum(magnitude(a), summed, true);
+  AxisArg rest(std::isinf(p) ? -2 : -1);
+  Array r = p > 0 ? max(sums, rest, true) : min(sums, rest, true);
+  return keepdims ? r : squeeze(squeeze(r, -1), -1);
+}
+
+Array norm(const ArrayArg& x) {
+  CallSite site(x.where);
+  return root(sum_of_squares(inexact(x), {}, false));
+}
+
+Array norm(const ArrayArg& x, std::optional<Order> order, std::optional<int> axis, bool keepdims) {
+  CallSite site(x.where);
+  if (!order) {
+    return root(sum_of_squares(inexact(x), axis ? AxisArg(*axis) : AxisArg(), keepdims));
+  }
+  if (axis || x.array.ndim() == 1) {
+    if (!order->name().empty())
+      throw UserError(ErrorParts{"norm: order", "a number, for vectors", std::string(order->name()),
+                                 "Leave the axis out for a matrix norm"},
+                      CallSite::outermost(x.where));
+    return vector_norm(x, AxisArg(axis.value_or(0)), keepdims, order->p());
+  }
+  if (x.array.ndim() != 2)
+    throw UserError(ErrorParts{"norm", "a vector or a matrix, or an axis", x.array.type_string(),
+                               "Name the axis of the vectors"},
+                    CallSite::outermost(x.where));
+  return matrix_norm(x, *order, keepdims);
+}
+
+Array matrix_power(const ArrayArg& x, int n) {
+  CallSite site(x.where);
+  need_matrix("matrix_power", x.array, x.where);
+  if (x.array.dim(-1) != x.array.dim(-2) || n < 0)
+    throw UserError(ErrorParts{"matrix_power", "square matrices and an exponent of 0 or more",
+                               fmt::format("{} and {}", x.array.type_string(), n),
+                               "Invert the matrix for negative exponents"},
+                    CallSite::outermost(x.where));
+  if (n == 0) return broadcast_to(eye(x.array.dim(-1), -1, 0, x.array.dtype()), x.array.shape());
+  if (n == 3) return matmul(matmul(x, x), x);
+  Array result, square = x.array;
+  for (int k = n; k; k >>= 1) {
+    if (k & 1) result = result.defined() ? matmul(result, square) : square;
+    if (k > 1) square = matmul(square, square);
+  }
+  return result;
+}
+
+Array multi_dot(std::span<const Array> xs, SourceLoc where) {
+  CallSite site(where);
+  std::size_t n = xs.size();
+  if (n == 0)
+    throw_user_error({"multi_dot", "at least one matrix", "none was given", "Pass the factors"},
+                     CallSite::outermost(where));
+  std::vector<Array> m(xs.begin(), xs.end());
+  bool row = n > 1 && m[0].ndim() == 1, column = n > 1 && m[n - 1].ndim() == 1;
+  if (row) m[0] = expand_dims(m[0], 0);
+  if (column) m[n - 1] = expand_dims(m[n - 1], 1);
+  // The parentheses with the fewest multiplications.
+  std::vector<std::vector<double>> cost(n, std::vector<double>(n, 0));
+  std::vector<std::vector<std::size_t>> cut(n, std::vector<std::size_t>(n, 0));
+  auto dim = [&](std::size_t i, int d) { return static_cast<double>(m[i].dim(d)); };
+  for (std::size_t len = 1; len < n; ++len)
+    for (std::size_t i = 0; i + len < n; ++i) {
+      std::size_t j = i + len;
+      for (std::size_t k = i; k < j; ++k) {
+        double c = cost[i][k] + cost[k + 1][j] + dim(i, 0) * dim(k, 1) * dim(j, 1);
+        if (k == i || c < cost[i][j]) {
+          cost[i][j] = c;
+          cut[i][j] = k;
+        }
+      }
+    }
+  auto product = [&](auto&& self, std::size_t i, std::size_t j) -> Array {
+    if (i == j) return m[i];
+    return matmul(self(self, i, cut[i][j]), self(self, cut[i][j] + 1, j));
+  };
+  Array r = product(product, 0, n - 1);
+  if (row) r = squeeze(r, 0);
+  return column ? squeeze(r, -1) : r;
+}
+
+Array outer(const ArrayArg& x, const ArrayArg& y) { return xylem::outer(x, y); }
+Array trace(const ArrayArg& x, int offset) { return xylem::trace(x, offset, -2, -1); }
+Array diagonal(const ArrayArg& x, int offset) { return xylem::diagonal(x, offset, -2, -1); }
+Array matrix_transpose(const ArrayArg& x) { return xylem::matrix_transpose(x); }
+Array vecdot(const ArrayArg& x, const ArrayArg& y, int axis) { return xylem::vecdot(x, y, axis); }
+Array cross(const ArrayArg& x, const ArrayArg& y, int axis) { return xylem::cross(x, y, axis); }
+
+}  // namespace xylem::linalg
