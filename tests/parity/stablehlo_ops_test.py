@@ -9,10 +9,15 @@ import jax
 import numpy as np
 import pytest
 from jax import lax
+from jax._src import xla_bridge
+from jax._src.interpreters import mlir as jax_mlir
+from jaxlib import xla_client
+from jaxlib.mlir import ir
 
 jax.config.update("jax_enable_x64", True)
 
-ELEMENT = {"float32": "f32", "float64": "f64", "complex64": "complex<f32>"}
+ELEMENT = {"float32": "f32", "float64": "f64", "complex64": "complex<f32>", "uint8": "ui8", "uint16": "ui16",
+           "uint32": "ui32", "uint64": "ui64"}
 
 
 def constant(a):
@@ -111,3 +116,78 @@ def test_gradient_of_max_pooling():
         return windows.sum()
 
     check([program(jax.grad(pooled), (x,), 1e-4)])
+
+
+def xla(text, args):
+    """Results of a StableHLO program that jaxlib compiles."""
+    backend = xla_bridge.get_backend("cpu")
+    with jax_mlir.make_ir_context():
+        module = ir.Module.parse(text)
+        code = jax_mlir.module_to_bytecode(module)
+    loaded = backend.compile_and_load(code, backend.devices()[:1], xla_client.CompileOptions())
+    results = loaded.execute_sharded([jax.device_put(a) for a in args]).disassemble_into_single_device_arrays()
+    return [np.asarray(r[0]) for r in results]
+
+
+def op_program(op, args, kinds, tolerance):
+    """A module that runs `op` on %x0, … and checks its results %r, of these types, against XLA's."""
+    ins = [constant(a) for a in args]
+    many = len(kinds) > 1
+    values = [f"%r#{i}" if many else "%r" for i in range(len(kinds))]
+    head = f"%r:{len(kinds)}" if many else "%r"
+    signature = ", ".join(f"%x{i}: {kind}" for i, (_, kind) in enumerate(ins))
+    results = xla(f"func.func public @main({signature}) -> ({', '.join(kinds)}) {{\n  {head} = {op}\n"
+                  f"  return {', '.join(values)} : {', '.join(kinds)}\n}}\n", args)
+    lines = [f"%x{i} = {value}" for i, (value, _) in enumerate(ins)] + [f"{head} = {op}"]
+    for i, (name, result) in enumerate(zip(values, results)):
+        value, kind = constant(result)
+        lines.append(f"%e{i} = {value}")
+        lines.append(f"check.expect_almost_eq {name}, %e{i}, tolerance = {tolerance} : {kind}" if tolerance else
+                     f"check.expect_eq {name}, %e{i} : {kind}")
+    inside = "\n  ".join(lines)
+    return f"func.func @main() {{\n  {inside}\n  return\n}}\n"
+
+
+def test_factorisations_and_triangular_systems():
+    rng = np.random.default_rng(4)
+    programs = []
+    for n in (1, 3, 5):
+        a = normal(rng, 2, n, n)
+        definite = a @ np.swapaxes(a, -1, -2) + n * np.eye(n, dtype=np.float32)
+        kind = f"tensor<2x{n}x{n}xf32>"
+        for lower in ("true", "false"):
+            for matrix in (definite, -definite):
+                programs.append(op_program(f"stablehlo.cholesky %x0, lower = {lower} : {kind}", [matrix], [kind], 1e-4))
+            for left in ("true", "false"):
+                for transpose in ("NO_TRANSPOSE", "TRANSPOSE"):
+                    for unit in ("true", "false"):
+                        op = (f'"stablehlo.triangular_solve"(%x0, %x1) <{{left_side = {left}, lower = {lower}, '
+                              f"transpose_a = #stablehlo<transpose {transpose}>, unit_diagonal = {unit}}}> : "
+                              f"({kind}, {kind}) -> {kind}")
+                        programs.append(op_program(op, [definite / n, normal(rng, 2, n, n)], [kind], 2e-3))
+    check(programs)
+
+
+def test_random_bits_are_equal():
+    rng = np.random.default_rng(5)
+    programs = []
+    for algorithm, words in (("THREE_FRY", 2), ("PHILOX", 2), ("PHILOX", 3), ("DEFAULT", 2)):
+        for element in ("ui8", "ui16", "ui32", "ui64"):
+            for shape in ("5", "3x4", "7x3", "0x2"):
+                kinds = [f"tensor<{words}xui64>", f"tensor<{shape}x{element}>"]
+                op = (f"stablehlo.rng_bit_generator %x0, algorithm = {algorithm} : ({kinds[0]}) -> "
+                      f"({kinds[0]}, {kinds[1]})")
+                programs.append(op_program(op, [rng.integers(0, 2**63, words).astype(np.uint64)], kinds, 0))
+    check(programs)
+
+
+def test_batch_norm():
+    rng = np.random.default_rng(6)
+    x, f = normal(rng, 4, 3), rng.uniform(0.5, 2, 3).astype(np.float32)
+    kinds = ["tensor<4x3xf32>", "tensor<3xf32>", "tensor<3xf32>"]
+    attrs = "<{epsilon = 0.01 : f32, feature_index = 1 : i64}>"
+    training = (f'"stablehlo.batch_norm_training"(%x0, %x1, %x1) {attrs} : ({", ".join(kinds)}) -> '
+                f'({", ".join(kinds)})')
+    grad = (f'"stablehlo.batch_norm_grad"(%x0, %x1, %x1, %x1, %x0) {attrs} : '
+            f'({", ".join(kinds + [kinds[1], kinds[0]])}) -> ({", ".join(kinds)})')
+    check([op_program(training, [x, f], kinds, 1e-4), op_program(grad, [x, f], kinds, 1e-3)])
