@@ -8,12 +8,14 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "xylem/base/bytes.h"
 #include "xylem/base/error.h"
+#include "xylem/base/file.h"
 #include "xylem/base/json.h"
 #include "xylem/checkpoint/checkpoint.h"
 #include "xylem/checkpoint/convert.h"
@@ -198,6 +200,71 @@ int diff(const Arguments& a) {
   return s.different + s.only_first + s.only_second == 0 ? kDone : kFailed;
 }
 
+std::uint64_t bytes_below(const FileSystem& fs, const std::string& path) {
+  if (!fs.is_directory(path)) return fs.status(path).size;
+  std::uint64_t n = 0;
+  for (const DirectoryEntry& e : fs.list(path)) n += bytes_below(fs, join_path(path, e.name));
+  return n;
+}
+
+std::string time_text(std::int64_t ns) {
+  const std::time_t t = ns / 1'000'000'000;
+  std::tm utc{};
+  ::gmtime_r(&t, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+int ls(const Arguments& a) {
+  const FileSystem fs;
+  if (!fs.is_directory(a.path))
+    throw_user_error({fmt::format("list {}", a.path), "a root of steps", "no directory is there",
+                      "Check the path"});
+  std::string json;
+  for (const checkpoint::StepEntry& e : checkpoint::list_steps(fs, a.path)) {
+    const std::string path = join_path(a.path, e.name);
+    const std::uint64_t bytes = bytes_below(fs, path);
+    std::int64_t time = fs.status(path).modified_ns;
+    std::string problem;
+    try {
+      const checkpoint::Checkpoint c = checkpoint::open_checkpoint(fs, path);
+      time = c.metadata.commit_ns.value_or(time);
+    } catch (const Error& error) {
+      problem = one_line(error.message());
+    }
+    if (a.json)
+      json += fmt::format(
+          "{}{{\"step\": {}, \"name\": {}, \"bytes\": {}, \"commit_time_ns\": {}, "
+          "\"problem\": {}}}",
+          json.empty() ? "" : ",\n", e.step, json_quote(e.name), bytes, time,
+          problem.empty() ? "null" : json_quote(problem));
+    else
+      print(fmt::format("{:>12}  {:>10.1f} MB  {}  {}{}\n", e.step,
+                        static_cast<double>(bytes) / 1e6, time_text(time), e.name,
+                        problem.empty() ? "" : "  " + problem));
+  }
+  if (a.json) print(fmt::format("{{\"steps\": [{}]}}\n", json));
+  return kDone;
+}
+
+int rm(const Arguments& a) {
+  const FileSystem fs;
+  const auto kind = checkpoint::classify_path(fs, a.path);
+  if (kind != checkpoint::PathKind::kStep && kind != checkpoint::PathKind::kTree)
+    throw_user_error({fmt::format("remove {}", a.path), "a step's directory",
+                      "something else, or nothing", "Name the step: ROOT/STEP"});
+  std::string path = a.path;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  // Invisible first, and durably so, then gone.
+  const std::string hidden = path + ".orbax-checkpoint-tmp";
+  fs.remove_tree(hidden);
+  fs.rename(path, hidden);
+  fs.sync_directory(parent_path(path));
+  fs.remove_tree(hidden);
+  return kDone;
+}
+
 }  // namespace
 
 void add_checkpoint_command(CLI::App& app, std::function<int()>& command) {
@@ -215,7 +282,15 @@ void add_checkpoint_command(CLI::App& app, std::function<int()>& command) {
       "A root of steps (its newest is taken), a step, an item's folder, a .safetensors, .npz or "
       "msgpack file";
 
-  CLI::App* v = verb("show", "Print the tree: paths, types, shapes, bytes", show);
+  CLI::App* v = verb("ls", "List the steps of a root: bytes, time of commit", ls);
+  v->add_option("ROOT", a->path, "The directory with a folder a step")->required();
+  v->add_flag("--json", a->json,
+              "{\"steps\": [{\"step\", \"name\", \"bytes\", \"commit_time_ns\", \"problem\"}]}");
+
+  v = verb("rm", "Remove a step: at once invisible, then its files", rm);
+  v->add_option("STEP", a->path, "The step's directory")->required();
+
+  v = verb("show", "Print the tree: paths, types, shapes, bytes", show);
   v->add_option("PATH", a->path, kPath)->required();
   v->add_flag("--json", a->json,
               "{\"format\", \"step\", \"items\": {NAME: {\"leaves\": [{\"path\", \"dtype\", "
