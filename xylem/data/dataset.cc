@@ -60,15 +60,23 @@ void check_open(bool open) {
 
 void check_read_options(const ReadAheadOptions& o) {
   if (o.num_threads < 0 || o.num_threads > 4096 || o.prefetch_buffer_size < 0)
-    throw_user_error({"ReadAheadOptions", "num_threads from 0 to 4096, prefetch_buffer_size from 0 on",
-                      fmt::format("{}, {}", o.num_threads, o.prefetch_buffer_size),
-                      "Give 0 for no threads"});
+    throw_user_error(
+        {"ReadAheadOptions", "num_threads from 0 to 4096, prefetch_buffer_size from 0 on",
+         fmt::format("{}, {}", o.num_threads, o.prefetch_buffer_size), "Give 0 for no threads"});
 }
 
 void throw_index_outside(std::int64_t index, std::int64_t length) {
   throw_user_error({"iterator state: next_index", fmt::format("from 0 to {}", length),
                     fmt::format("{}", index),
                     "Restore with the data that the state was saved with"});
+}
+
+std::int64_t state_count(const StateView& s, std::string_view key) {
+  const std::int64_t v = s.integer(key);
+  if (v < 0 || v > std::int64_t{1} << 60)
+    throw_user_error({fmt::format("iterator state: {}", key), "a number from 0 to 2^60",
+                      fmt::format("{}", v), "Restore a state that the same pipeline gave"});
+  return v;
 }
 
 void check_buffer(int buffer) {

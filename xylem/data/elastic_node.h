@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "xylem/data/iter_nodes.h"
 #include "xylem/data/map_nodes.h"
 #include "xylem/data/read_node.h"
 
@@ -71,9 +72,7 @@ class ElasticNode final : public IterNode<Arrays<T>> {
       w.end();
     }
     void restore(const StateView& s) override {
-      const std::int64_t i = s.integer("global_next_index");
-      if (i < 0) throw_index_outside(i, elastic().parents()[0]->length());
-      next_index = i;
+      next_index = state_count(s, "global_next_index");
       it.reset();
     }
     void start_prefetch() override {

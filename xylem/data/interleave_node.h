@@ -264,7 +264,11 @@ class InterleaveIterator final : public Iterator<T> {
         slot.iterator.reset();
         slot.exhausted = false;
       } else if (exhausted[i].integer() == 0) {
-        if (!slot.iterator || slot.data_set != d) slot.iterator = factory_.make(d);
+        if (!slot.iterator || slot.data_set != d) {
+          slot.iterator = factory_.make(d);
+          // At once: the state that follows may be refused.
+          slot.data_set = d;
+        }
         slot.iterator->restore(states[i]);
         slot.exhausted = false;
       } else {

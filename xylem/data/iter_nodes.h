@@ -53,6 +53,9 @@ class StepIterator : public Iterator<T> {
   bool skip_errors_;
 };
 
+// A number of a state that counts something: from 0 to 2^60. UserError otherwise.
+std::int64_t state_count(const StateView& s, std::string_view key);
+
 // The typed node an iterator belongs to.
 template <class N>
 const N& node_as(const Node& n) {
@@ -136,7 +139,7 @@ class CountedMapIterNode final : public IterNode<T> {
     }
     void restore(const StateView& s) override {
       this->parent_->restore(s.at("parent"));
-      counter = s.integer(key());
+      counter = state_count(s, key());
     }
     std::int64_t counter = 0, first, stride;
   };
@@ -244,7 +247,7 @@ class LimitNode final : public IterNode<T> {
     }
     void restore(const StateView& s) override {
       this->parent_->restore(s.at("parent"));
-      read = s.integer("count_elements_read");
+      read = state_count(s, "count_elements_read");
     }
     std::int64_t read = 0;
   };
@@ -292,7 +295,7 @@ class RepeatIterNode final : public IterNode<T> {
       w.end();
     }
     void restore(const StateView& s) override {
-      epoch = s.integer("epoch");
+      epoch = state_count(s, "epoch");
       this->parent_->restore(s.at("parent"));
     }
     State start;
@@ -377,7 +380,7 @@ class RebatchNode final : public IterNode<T> {
     void restore(const StateView& s) override {
       this->parent_->restore(s.at("parent"));
       this->parent_->save_to(before);
-      used = s.integer("batch_idx");
+      used = state_count(s, "batch_idx");
       batch.reset();
     }
     State before;  // the parent's, before the batch in use
@@ -445,7 +448,7 @@ class CacheNode final : public IterNode<T> {
       // With a filled cache the parent's place says nothing: it is built again from the start.
       if (s.at("cache_filled").boolean() && !filled) rebuild = true;
       this->parent_->restore(s.at("parent"));
-      position = static_cast<std::size_t>(std::max<std::int64_t>(s.integer("position"), 0));
+      position = static_cast<std::size_t>(state_count(s, "position"));
       if (position > cache.size() && !filled) rebuild = true;
     }
     State start;
@@ -499,7 +502,7 @@ class FlatMapIterNode final : public IterNode<T> {
     void restore(const StateView& s) override {
       s.at("parent").extract(before);
       this->parent_->restore(before.view());
-      at = static_cast<std::size_t>(std::max<std::int64_t>(s.integer("next_index_in_buffer"), 0));
+      at = static_cast<std::size_t>(state_count(s, "next_index_in_buffer"));
       pieces.clear();
       if (std::optional<P> e = this->parent_->next())
         split(std::move(*e));
@@ -580,12 +583,8 @@ class WindowShuffleIterNode final : public IterNode<T> {
     void restore(const StateView& s) override {
       s.at("parent_window_start_state").extract(start);
       this->parent_->restore(start.view());
-      number = s.integer("window_index");
-      taken = s.integer("pos_in_window");
-      if (number < 0 || taken < 0)
-        throw_user_error({"window_shuffle: state", "numbers from 0 on",
-                          std::to_string(number) + ", " + std::to_string(taken),
-                          "Restore a state that the same pipeline gave"});
+      number = state_count(s, "window_index");
+      taken = state_count(s, "pos_in_window");
       ended = false;
       fill();
       at = std::min(static_cast<std::size_t>(taken), window.size());
@@ -816,7 +815,7 @@ class MixIterNode final : public IterNode<T> {
           if (const StateView p = saved.find(names[i]); p.valid() && !p.is_null())
             parents[i]->restore(p);
       }
-      index = s.integer("index");
+      index = state_count(s, "index");
       stop = s.at("stop").boolean();
     }
     void start_prefetch() override {

@@ -65,9 +65,12 @@ State pipeline_state(const LoaderConfig& c, const StateView& s) {
   const std::int64_t workers = std::max(c.options.worker_count, 1);
   const std::int64_t step = workers * c.shard.shard_count;
   const auto consumed = [&](std::int64_t i) {
-    return (seen.integer(std::to_string(i)) + step - c.shard.shard_index -
-            i * c.shard.shard_count) /
-           step;
+    const std::int64_t last = seen.integer(std::to_string(i));
+    if (last < -step || last > std::int64_t{1} << 60)
+      throw_user_error({"DataLoader state: last_seen_indices",
+                        fmt::format("positions from {} to 2^60", -step), fmt::format("{}", last),
+                        "Restore a state that the same loader gave"});
+    return (last + step - c.shard.shard_index - i * c.shard.shard_count) / step;
   };
   State out;
   StateWriter w(out);
@@ -75,7 +78,8 @@ State pipeline_state(const LoaderConfig& c, const StateView& s) {
   if (c.options.worker_count == 0) {
     w.field("next_index", consumed(0));
   } else {
-    w.field("next_index_in_cycle", (s.integer("last_worker_index") + 1) % workers);
+    const std::int64_t last = s.integer("last_worker_index");
+    w.field("next_index_in_cycle", last < 0 ? 0 : (last % workers + 1) % workers);
     w.field("next_index_in_datasets", workers);
     w.key("iterators_in_use_indices");
     w.begin_array();

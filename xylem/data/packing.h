@@ -255,9 +255,9 @@ class PackNode final : public IterNode<Packed<Arrays<T>>> {
     void restore(const StateView& s) override {
       s.at("parent").extract(emitted);
       this->parent_->restore(emitted.view());
-      next_row = s.integer("next_row");
-      counter = s.integer("counter");
-      if (next_row < 0 || counter < next_row || next_row >= pack().options_.num_packing_bins)
+      next_row = state_count(s, "next_row");
+      counter = state_count(s, "counter");
+      if (counter < next_row || next_row >= pack().options_.num_packing_bins)
         throw_user_error({"pack: state", "0 <= next_row < num_packing_bins, counter >= next_row",
                           std::to_string(next_row) + ", " + std::to_string(counter),
                           "Restore a state that the same pipeline gave"});
@@ -371,7 +371,7 @@ class ConcatThenSplitNode final : public IterNode<Packed<Arrays<T>>> {
       w.end();
     }
     void restore(const StateView& s) override {
-      const std::int64_t calls = s.integer("elements_from_buffer_after_checkpoint");
+      const std::int64_t calls = state_count(s, "elements_from_buffer_after_checkpoint");
       const auto saved = packer.slices_of(s.at("remainder_slices"));
       rows.clear();
       first = 0;
@@ -387,8 +387,14 @@ class ConcatThenSplitNode final : public IterNode<Packed<Arrays<T>>> {
         remainder = std::move(e);
       }
       checkpoint();
-      for (std::int64_t k = 0; k < calls; ++k)
+      for (std::int64_t k = 0; k < calls; ++k) {
+        // All come from what is packed at once.
+        if (k > 0 && first >= rows.size())
+          throw_user_error({"concat_then_split: state",
+                            "at most " + std::to_string(k) + " rows since the snapshot",
+                            std::to_string(calls), "Restore a state that the same pipeline gave"});
         if (!do_next()) break;
+      }
     }
 
     ConcatPacker packer;

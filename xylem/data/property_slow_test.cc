@@ -21,5 +21,13 @@ TEST(RandomPipelines, ThreadsChangeNeitherElementsNorStates) {
   }
 }
 
+TEST(RandomPipelines, RefuseHostileStatesAndGoOn) {
+  for (std::uint64_t seed = 1000; seed < 2000; ++seed) {
+    const std::string problem =
+        testing::check_hostile_states(testing::random_spec(seed, seed % 2 == 0), seed);
+    ASSERT_EQ(problem, "") << "seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace xylem::data

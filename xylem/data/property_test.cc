@@ -25,6 +25,14 @@ TEST(RandomPipelines, ThreadsChangeNeitherElementsNorStates) {
   }
 }
 
+TEST(RandomPipelines, RefuseHostileStatesAndGoOn) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const std::string problem =
+        testing::check_hostile_states(testing::random_spec(seed, false), seed);
+    ASSERT_EQ(problem, "") << "seed " << seed;
+  }
+}
+
 TEST(Shuffle, IsAPermutationForAllLengths) {
   std::vector<std::int64_t> lengths;
   for (std::int64_t n = 1; n <= 130; ++n) lengths.push_back(n);

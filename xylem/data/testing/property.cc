@@ -99,4 +99,63 @@ std::string check_threads(const std::string& spec) {
   return problem.empty() ? "" : problem + "\n" + spec;
 }
 
+namespace {
+
+// One value somewhere in the state replaced, or a member dropped.
+nlohmann::json changed(const nlohmann::json& j, Generator& g) {
+  if (j.is_structured() && !j.empty() && g.random() < 0.9) {
+    nlohmann::json out = j;
+    auto at = out.begin();
+    std::advance(at, g.integers(static_cast<std::int64_t>(out.size())));
+    if (g.random() < 0.1)
+      out.erase(at);
+    else
+      *at = changed(*at, g);
+    return out;
+  }
+  const std::int64_t numbers[] = {
+      0, 1, -1, 2, 7, 1000, INT64_MAX, INT64_MIN, std::int64_t{1} << 60};
+  switch (g.integers(7)) {
+    case 0:
+      return nullptr;
+    case 1:
+      return nlohmann::json::array();
+    case 2:
+      return nlohmann::json::object();
+    case 3:
+      return true;
+    default:
+      return numbers[g.integers(9)];
+  }
+}
+
+}  // namespace
+
+std::string check_hostile_states(const std::string& spec, std::uint64_t seed) {
+  Generator g(Philox(Philox::key_of_seed(seed), {0, 0, 0, 1}));
+  const IterDataset<Value> ds = build_spec(spec).to_iter();
+  auto it = ds.iterator();
+  const Recorded all = record(it, 20);
+  for (int k = 0; k < 20; ++k) {
+    const auto& state = all.states[static_cast<std::size_t>(
+        g.integers(static_cast<std::int64_t>(all.states.size())))];
+    const std::string hostile = changed(nlohmann::json::parse(state), g).dump();
+    try {
+      it.set_state(hostile);
+      for (int i = 0; i < 5 && it.next(); ++i) {
+      }
+      it.get_state();
+    } catch (const UserError&) {
+    } catch (const std::exception& e) {
+      return fmt::format("{} from {}\n{}", e.what(), hostile, spec);
+    }
+    const std::size_t at = all.states.size() / 2;
+    it.set_state(all.states[at]);
+    const std::string problem =
+        compare(all, at, record(it, all.elements.size() - at), "after a hostile state");
+    if (!problem.empty()) return problem + "\n" + hostile + "\n" + spec;
+  }
+  return "";
+}
+
 }  // namespace xylem::data::testing

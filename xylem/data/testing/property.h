@@ -14,4 +14,9 @@ std::string check_restores(const std::string& spec);
 // Compares the pipeline with the same one without threads, and restores its states without them.
 std::string check_threads(const std::string& spec);
 
+// Restores states of the pipeline in which numbers, keys and structure were changed at random, and
+// takes a few elements: they must be refused by UserError or give something, and afterwards a good
+// state must still restore. Empty, or what went wrong.
+std::string check_hostile_states(const std::string& spec, std::uint64_t seed);
+
 }  // namespace xylem::data::testing
