@@ -190,6 +190,13 @@ class ReadNode final : public IterNode<T> {
       ns_per_element = known ? (ns_per_element * 3 + r.ns / n) / 4 : r.ns / n;
       known = true;
       std::int64_t most = kLongestRun;
+      // Large elements come singly, so that their memory can be used again.
+      for (const std::optional<T>& e : r.out)
+        if (e) {
+          const auto bytes = static_cast<std::int64_t>(element_bytes(*e));
+          most = std::clamp<std::int64_t>(kRunBytes / std::max<std::int64_t>(bytes, 1), 1, most);
+          break;
+        }
       if (options.num_threads > 0)
         most = ns_per_element < kWorthAThread
                    ? std::min<std::int64_t>(most, options.prefetch_buffer_size)
@@ -237,6 +244,7 @@ class ReadNode final : public IterNode<T> {
 
     // A run takes about this long; from which time per element threads help.
     static constexpr std::int64_t kRunNs = 100'000, kWorthAThread = 2'000, kLongestRun = 256;
+    static constexpr std::int64_t kRunBytes = 1 << 16;
 
     const MapNode<T>* source;
     std::int64_t length;
