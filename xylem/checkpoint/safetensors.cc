@@ -11,6 +11,7 @@
 
 #include "xylem/base/bytes.h"
 #include "xylem/base/error.h"
+#include "xylem/checkpoint/internal/json_scan.h"
 
 namespace xylem::checkpoint {
 namespace {
@@ -103,18 +104,11 @@ std::string quote(std::string_view s) {
 
 // The header as JSON, with every object free of repeated keys.
 nlohmann::json parse_strict(std::string_view text, std::string_view name) {
-  std::vector<std::set<std::string>> keys;
-  std::string repeated;
-  const auto check = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    using Event = nlohmann::json::parse_event_t;
-    if (event == Event::object_start) keys.emplace_back();
-    if (event == Event::object_end) keys.pop_back();
-    if (event == Event::key && !keys.back().insert(value.get<std::string>()).second &&
-        repeated.empty())
-      repeated = value.get<std::string>();
-    return true;
-  };
-  nlohmann::json json = nlohmann::json::parse(text, check, /*allow_exceptions=*/false);
+  internal::JsonScan scan(200);
+  const bool good = scan.run(text);
+  const std::string& repeated = scan.repeated();
+  nlohmann::json json =
+      good ? nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false) : nlohmann::json();
   if (json.is_discarded() || !json.is_object())
     refuse(name, "a header that is one JSON object in UTF-8",
            fmt::format("{} bytes that are not", text.size()));

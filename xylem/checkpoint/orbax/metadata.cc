@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "xylem/base/error.h"
 #include "xylem/base/json.h"
+#include "xylem/checkpoint/internal/json_scan.h"
 
 namespace xylem::checkpoint::orbax {
 namespace {
@@ -28,13 +28,11 @@ std::string brief(const Json& j) {
 // Nesting is bounded, so that nothing that walks the value recursively can run out of stack.
 Json parse_object(std::string_view text, std::string_view name) {
   constexpr int kMaxDepth = 200;
-  bool deep = false;
-  const auto check = [&](int depth, Json::parse_event_t, Json&) {
-    deep = deep || depth > kMaxDepth;
-    return !deep;
-  };
-  Json j = Json::parse(text, check, false);
-  if (deep) refuse(name, fmt::format("JSON nested at most {} deep", kMaxDepth), "deeper");
+  internal::JsonScan scan(kMaxDepth);
+  const bool good = scan.run(text);
+  if (scan.too_deep())
+    refuse(name, fmt::format("JSON nested at most {} deep", kMaxDepth), "deeper");
+  Json j = good ? Json::parse(text, nullptr, false) : Json();
   if (!j.is_object()) refuse(name, "a JSON object", fmt::format("\"{}\"", text.substr(0, 60)));
   return j;
 }
@@ -55,27 +53,17 @@ std::string dump(const Json& j) { return j.dump(-1, ' ', true, Json::error_handl
 
 TreeMetadata parse_tree_metadata(std::string_view text, std::string_view name) {
   // The order of members is the tree's, which a parsed object forgets.
-  std::vector<std::string> order;
-  std::string top;
-  bool deep = false, repeated = false;
-  std::set<std::string> seen;
-  const auto note = [&](int depth, Json::parse_event_t event, Json& value) {
-    deep = deep || depth > 200;
-    if (event == Json::parse_event_t::key && depth == 1) top = value.get<std::string>();
-    if (event == Json::parse_event_t::key && depth == 2 && top == "tree_metadata") {
-      order.push_back(value.get<std::string>());
-      repeated = repeated || !seen.insert(order.back()).second;
-    }
-    return !deep;
-  };
-  const Json j = Json::parse(text, note, false);
-  if (deep) refuse(name, "JSON nested at most 200 deep", "deeper");
+  internal::JsonScan scan(200, "tree_metadata");
+  const bool good = scan.run(text);
+  if (scan.too_deep()) refuse(name, "JSON nested at most 200 deep", "deeper");
+  const Json j = good ? Json::parse(text, nullptr, false) : Json();
   if (!j.is_object() || !j.contains("tree_metadata") || !j["tree_metadata"].is_object())
     refuse(name, "a JSON object with tree_metadata", fmt::format("\"{}\"", text.substr(0, 60)));
-  if (repeated) refuse(name, "every member of tree_metadata once", "one stands twice");
+  if (!scan.repeated().empty())
+    refuse(name, "every member once", fmt::format("\"{}\" twice", scan.repeated()));
   TreeMetadata out;
   const Json& tree = j["tree_metadata"];
-  for (const std::string& key : order) {
+  for (const std::string& key : scan.order()) {
     const Json& entry = tree.at(key);
     if (!entry.is_object() || !entry.contains("key_metadata") || !entry.contains("value_metadata"))
       refuse(name, fmt::format("{} with key_metadata and value_metadata", key), brief(entry));
