@@ -7,6 +7,7 @@
 #include "xylem/core/collectives.h"
 #include "xylem/core/control_flow.h"
 #include "xylem/core/dlpack.h"
+#include "xylem/core/fft.h"
 #include "xylem/core/implicit.h"
 #include "xylem/core/indexing.h"
 #include "xylem/core/jacobian.h"

@@ -37,6 +37,19 @@ Array vector_norm(const ArrayArg& x, const AxisArg& axis = {}, bool keepdims = f
 Array matrix_norm(const ArrayArg& x, const Order& order = "fro", bool keepdims = false);
 Array matrix_power(const ArrayArg& x, int n);
 Array multi_dot(std::span<const Array> xs, SourceLoc where = SourceLoc::current());
+// Lower factor of Hermitian positive definite matrices, the mean of both triangles being taken; NaN
+// in the lower triangle of a matrix that is not positive definite.
+Array cholesky(const ArrayArg& x, bool upper = false, bool symmetrize_input = true);
+// x with a x = b for triangular matrices a; of them only one triangle is read. b is a vector or
+// columns. As jax.scipy.linalg.solve_triangular.
+struct TriangularOptions {
+  bool lower = false;
+  bool transpose = false;  // solves aᵀ x = b
+  bool unit_diagonal = false;
+};
+Array solve_triangular(const ArrayArg& a, const ArrayArg& b, const TriangularOptions& options = {});
+// x with a x = b from the factor of a (cho_factor's).
+Array cho_solve(const ArrayArg& factor, bool lower, const ArrayArg& b);
 Array outer(const ArrayArg& x, const ArrayArg& y);
 Array trace(const ArrayArg& x, int offset = 0);
 Array diagonal(const ArrayArg& x, int offset = 0);

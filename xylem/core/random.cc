@@ -7,6 +7,8 @@
 
 #include "xylem/base/error.h"
 #include "xylem/core/internal/trace.h"
+#include "xylem/core/lax.h"
+#include "xylem/core/linalg.h"
 #include "xylem/core/numpy.h"
 #include "xylem/core/numpy/ops.h"
 #include "xylem/core/special.h"
@@ -291,6 +293,100 @@ Array permutation(const Key& key, const ArrayArg& x, int axis, bool independent)
   axis = static_cast<int>(AxisArg(axis).resolve(x.array.ndim(), "permutation", x.where)[0]);
   if (x.array.ndim() == 1 || independent) return shuffle(key, x.array, axis);
   return take(x, permutation(key, x.array.dim(axis)), axis);
+}
+
+Array laplace(const Key& key, Dims shape, DType dtype) {
+  check_float("random::laplace", dtype);
+  Array u = uniform(key, shape, dtype, -1.0 + finfo(dtype).epsneg, 1.0);
+  return multiply(sign(u), log1p(negative(abs(u))));
+}
+
+Array logistic(const Key& key, Dims shape, DType dtype) {
+  check_float("random::logistic", dtype);
+  Array u = uniform(key, shape, dtype, finfo(dtype).tiny, 1.0);
+  return subtract(log(u), log1p(negative(u)));
+}
+
+Array cauchy(const Key& key, Dims shape, DType dtype) {
+  check_float("random::cauchy", dtype);
+  Array u = uniform(key, shape, dtype, finfo(dtype).eps, 1.0);
+  Array pi = internal::constant(dtype, {}, 3.14159265358979323846);
+  return tan(multiply(pi, subtract(u, internal::constant(dtype, {}, 0.5))));
+}
+
+Array rademacher(const Key& key, Dims shape, DType dtype) {
+  Array heads = bernoulli(key, 0.5, shape);
+  return subtract(multiply(2, heads.astype(dtype)), 1).astype(dtype);
+}
+
+Array rayleigh(const Key& key, const ArrayArg& scale, Dims shape, DType dtype) {
+  Array u = uniform(key, shape, dtype);
+  Array two = internal::constant(dtype, {}, -2);
+  return multiply(scale.array.astype(dtype), sqrt(multiply(log(u), two)));
+}
+
+Array weibull_min(const Key& key, const ArrayArg& scale, const ArrayArg& concentration, Dims shape,
+                  DType dtype) {
+  Array u = uniform(key, shape, dtype);
+  Array c = concentration.array.astype(dtype);
+  Array x = power(negative(log1p(negative(u))), divide(internal::constant(dtype, {}, 1), c));
+  return multiply(x, scale.array.astype(dtype));
+}
+
+Array pareto(const Key& key, const ArrayArg& b, Dims shape, DType dtype) {
+  return exp(divide(exponential(key, shape, dtype), b.array.astype(dtype)));
+}
+
+Array lognormal(const Key& key, const ArrayArg& sigma, Dims shape, DType dtype) {
+  return exp(multiply(normal(key, shape, dtype), sigma.array.astype(dtype)));
+}
+
+Array multivariate_normal(const Key& key, const ArrayArg& mean, const ArrayArg& cov, Dims shape) {
+  if (mean.array.ndim() != 1 || cov.array.ndim() != 2 || cov.array.dim(0) != mean.array.dim(0) ||
+      cov.array.dim(1) != mean.array.dim(0))
+    throw_user_error({"random::multivariate_normal", "a vector of means and a square covariance",
+                      fmt::format("{} and {}", mean.array.type_string(), cov.array.type_string()),
+                      "Map over other distributions with vmap"},
+                     internal::CallSite::outermost(mean.where));
+  Dims drawn = shape;
+  drawn.push_back(mean.array.dim(0));
+  Array factor = linalg::cholesky(cov);
+  Array z = normal(key, drawn, factor.dtype());
+  return add(mean, xylem::einsum("ij,...j->...i", {factor, z}));
+}
+
+Array choice(const Key& key, const ArrayArg& a, Dims shape, bool replace, const Array& p) {
+  bool number = a.array.ndim() == 0;
+  std::int64_t n = number ? a.array.item<std::int64_t>() : a.array.dim(0);
+  std::int64_t draws = num_elements(shape);
+  if (n < 1 || (!replace && draws > n) || (p.defined() && p.shape() != Dims{n}))
+    throw_user_error({"random::choice",
+                      "entries to choose from, no more without replacement than there are, and one "
+                      "weight each",
+                      fmt::format("{} of {}{}", draws, n,
+                                  p.defined() ? ", weights " + p.type_string() : std::string()),
+                      "Allow replacement, or draw less"},
+                     internal::CallSite::outermost(a.where));
+  Array index;
+  if (!p.defined() && replace) {
+    index = randint(key, shape, 0, static_cast<int>(n));
+  } else if (!p.defined()) {
+    if (!number) {
+      Array shuffled = permutation(key, a);
+      Dims full = shape;
+      for (int d = 1; d < a.array.ndim(); ++d) full.push_back(a.array.shape()[d]);
+      return shuffled(idx::slice(0, draws)).reshape(full);
+    }
+    index = permutation(key, n)(idx::slice(0, draws)).reshape(shape);
+  } else if (replace) {
+    Array c = cumsum(p, 0);
+    Array u = subtract(internal::constant(p.dtype(), {}, 1), uniform(key, shape, p.dtype()));
+    index = searchsorted(c, multiply(c[-1], u));
+  } else {
+    Array noise = add(gumbel(key, {n}, p.dtype()), log(p));
+    index = lax::top_k(noise, draws).indices.reshape(shape);
+  }
+  return number ? index : take(a, index, 0, IndexMode::kClip);
 }
 
 }  // namespace xylem::random

@@ -46,6 +46,25 @@ Array exponential(const Key& key, Dims shape = {}, DType dtype = DType::kF32);
 // the logits without the axis, or a shape that ends with it: independent draws.
 Array categorical(const Key& key, const ArrayArg& logits, int axis = -1);
 Array categorical(const Key& key, const ArrayArg& logits, int axis, Dims shape);
+// -log(1 - u) / sign / … of one uniform each, as JAX derives them.
+Array laplace(const Key& key, Dims shape = {}, DType dtype = DType::kF32);
+Array logistic(const Key& key, Dims shape = {}, DType dtype = DType::kF32);
+Array cauchy(const Key& key, Dims shape = {}, DType dtype = DType::kF32);
+Array rademacher(const Key& key, Dims shape = {}, DType dtype = DType::kI32);  // -1 or 1
+Array rayleigh(const Key& key, const ArrayArg& scale, Dims shape = {}, DType dtype = DType::kF32);
+Array weibull_min(const Key& key, const ArrayArg& scale, const ArrayArg& concentration,
+                  Dims shape = {}, DType dtype = DType::kF32);
+Array pareto(const Key& key, const ArrayArg& b, Dims shape = {}, DType dtype = DType::kF32);
+Array lognormal(const Key& key, const ArrayArg& sigma = 1.0, Dims shape = {},
+                DType dtype = DType::kF32);
+// mean + L z with L the Cholesky factor of the covariance.
+Array multivariate_normal(const Key& key, const ArrayArg& mean, const ArrayArg& cov,
+                          Dims shape = {});
+// Entries of a (along its first axis), or of 0 … a-1 for a number; with weights p, or uniformly.
+Array choice(const Key& key, const ArrayArg& a, Dims shape = {}, bool replace = true,
+             const Array& p = Array());
+// The words of a key.
+inline Array key_data(const Key& key) { return key.data; }
 // A shuffle of 0 … n-1, or of the slices of x along an axis (independent: of each line by itself).
 Array permutation(const Key& key, std::int64_t n);
 Array permutation(const Key& key, const ArrayArg& x, int axis = 0, bool independent = false);

@@ -1,10 +1,12 @@
 #include "xylem/core/special.h"
 
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <utility>
 
 #include "xylem/base/error.h"
+#include "xylem/core/internal/trace.h"
 #include "xylem/core/numpy.h"
 #include "xylem/core/numpy/ops.h"
 #include "xylem/core/transforms.h"
@@ -49,6 +51,71 @@ Array xlogy(const ArrayArg& x, const ArrayArg& y) {
                                             multiply(std::get<1>(tangents), divide(a, b)))};
   };
   return custom_jvp(xlogy_value, rule)(operand(x), operand(y));
+}
+
+namespace {
+
+std::pair<Array, Array> in_common(const char* what, const ArrayArg& x, const ArrayArg& y) {
+  WeakDType t = to_inexact(
+      promote_types(internal::weak_dtype(x.array), internal::weak_dtype(y.array), x.where));
+  Dims shapes[2] = {x.array.shape(), y.array.shape()};
+  Dims shape = internal::broadcast_shapes(shapes, what, x.where);
+  auto one = [&](const Array& a) {
+    return internal::broadcast(internal::with_dtype(a, t, x.where), shape, x.where);
+  };
+  return {one(x.array), one(y.array)};
+}
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Array xlog1py(const ArrayArg& x, const ArrayArg& y) {
+  internal::CallSite site(x.where);
+  auto [a, b] = in_common("xlog1py", x, y);
+  Array zero = logical_and(a == 0.0, logical_not(isnan(b)));
+  return where(zero, zeros_like(a), a * log1p(where(zero, zeros_like(b), b)));
+}
+
+Array entr(const ArrayArg& x) {
+  internal::CallSite site(x.where);
+  Array a = internal::with_dtype(x.array, to_inexact(internal::weak_dtype(x.array)), x.where);
+  return where(a < 0.0, full_like(a, -kInf), negative(xlogy(a, a)));
+}
+
+Array rel_entr(const ArrayArg& x, const ArrayArg& y) {
+  internal::CallSite site(x.where);
+  auto [p, q] = in_common("rel_entr", x, y);
+  Array zero = p == 0.0, fine = (p > 0.0) & (q > 0.0);
+  Array sp = where(fine, p, ones_like(p)), sq = where(fine, q, ones_like(q));
+  Array value = sp * log(sp / sq);
+  value = where(zero & (q >= 0.0), zeros_like(p), where(fine, value, full_like(p, kInf)));
+  return where(isnan(p) | isnan(q), p + q, value);
+}
+
+Array kl_div(const ArrayArg& x, const ArrayArg& y) {
+  internal::CallSite site(x.where);
+  auto [p, q] = in_common("kl_div", x, y);
+  return rel_entr(p, q) - p + q;
+}
+
+Array gammaln(const ArrayArg& x) { return unary(ops::kLgamma, x, true); }
+Array digamma(const ArrayArg& x) { return unary(ops::kDigamma, x, true); }
+Array i1e(const ArrayArg& x) { return unary(ops::kBesselI1e, x, true); }
+Array polygamma(const ArrayArg& n, const ArrayArg& x) {
+  if (!is_integer(n.array.dtype()))
+    throw UserError(ErrorParts{"polygamma: order", "an integer", n.array.type_string(),
+                               "Convert it with astype"},
+                    internal::CallSite::outermost(n.where));
+  return internal::binary(ops::kPolygamma, "polygamma", n, x, true);
+}
+Array zeta(const ArrayArg& x, const ArrayArg& q) {
+  return internal::binary(ops::kZeta, "zeta", x, q, true);
+}
+Array betaln(const ArrayArg& a, const ArrayArg& b) {
+  internal::CallSite site(a.where);
+  auto [x, y] = in_common("betaln", a, b);
+  return gammaln(x) + gammaln(y) - gammaln(x + y);
 }
 
 Array ndtr(const ArrayArg& x) {

@@ -90,6 +90,126 @@ Array dynamic_update_slice(const ArrayArg& x, const ArrayArg& update,
   return internal::apply_one(ops::kDynamicUpdateSlice, operands, {}, x.where, x.array.weak_type());
 }
 
+Array broadcasted_iota(DType dtype, Dims shape, int dimension) {
+  return internal::iota(dtype, shape, dimension);
+}
+
+namespace {
+
+int axis_of(int axis, int rank, const char* what, SourceLoc where) {
+  return static_cast<int>(AxisArg(axis).resolve(rank, what, where)[0]);
+}
+
+// Operands of a dynamic op that starts at `start` on one axis and at 0 on the others.
+void add_start(const Array& x, const ArrayArg& start, int axis, std::vector<Array>& operands) {
+  auto n = static_cast<int>(x.shape()[axis]);
+  Array i = start.array.astype(DType::kI32, start.where);
+  if (!is_unsigned_int(start.array.dtype())) i = where(less(i, 0), add(i, n), i);
+  for (int d = 0; d < x.ndim(); ++d) operands.push_back(d == axis ? i : zeros({}, DType::kI32));
+}
+
+Array cumulative(const ir::OpDef& def, const char* what, const ArrayArg& x, int axis,
+                 bool reverse) {
+  int a = axis_of(axis, x.array.ndim(), what, x.where);
+  return internal::apply_one(def, std::span<const Array>(&x.array, 1),
+                             Attrs{{"dimension", Attr(a)}, {"reverse", Attr(reverse)}}, x.where,
+                             x.array.weak_type());
+}
+
+}  // namespace
+
+Array slice_in_dim(const ArrayArg& x, std::int64_t start, std::int64_t limit, int axis,
+                   std::int64_t stride) {
+  int a = axis_of(axis, x.array.ndim(), "slice_in_dim", x.where);
+  Dims lo(x.array.shape().size(), 0), hi = x.array.shape(), step(x.array.shape().size(), 1);
+  std::int64_t n = hi[a];
+  lo[a] = start < 0 ? start + n : start;
+  hi[a] = limit < 0 ? limit + n : limit;
+  step[a] = stride;
+  return internal::slice(x.array, lo, hi, step, x.where);
+}
+
+Array index_in_dim(const ArrayArg& x, std::int64_t index, int axis, bool keepdims) {
+  int a = axis_of(axis, x.array.ndim(), "index_in_dim", x.where);
+  std::int64_t n = x.array.shape()[a];
+  if (index < -n || index >= n)
+    throw UserError(ErrorParts{"index_in_dim", fmt::format("an index in [-{}, {})", n, n),
+                               fmt::format("{}", index), "Give an index in range"},
+                    internal::CallSite::outermost(x.where));
+  if (index < 0) index += n;
+  Array r = slice_in_dim(x, index, index + 1, a);
+  return keepdims ? r : squeeze(ArrayArg(r, x.where), a);
+}
+
+Array dynamic_slice_in_dim(const ArrayArg& x, const ArrayArg& start, std::int64_t size, int axis) {
+  internal::CallSite site(x.where);
+  int a = axis_of(axis, x.array.ndim(), "dynamic_slice_in_dim", x.where);
+  std::vector<Array> operands = {x.array};
+  add_start(x.array, start, a, operands);
+  Dims sizes = x.array.shape();
+  sizes[a] = size;
+  return internal::apply_one(ops::kDynamicSlice, operands, Attrs{{"slice_sizes", Attr(sizes)}},
+                             x.where, x.array.weak_type());
+}
+
+Array dynamic_index_in_dim(const ArrayArg& x, const ArrayArg& index, int axis, bool keepdims) {
+  Array r = dynamic_slice_in_dim(x, index, 1, axis);
+  return keepdims ? r : squeeze(ArrayArg(r, x.where), axis);
+}
+
+Array dynamic_update_slice_in_dim(const ArrayArg& x, const ArrayArg& update, const ArrayArg& start,
+                                  int axis) {
+  internal::CallSite site(x.where);
+  int a = axis_of(axis, x.array.ndim(), "dynamic_update_slice_in_dim", x.where);
+  std::vector<Array> operands = {x.array, update.array};
+  add_start(x.array, start, a, operands);
+  return internal::apply_one(ops::kDynamicUpdateSlice, operands, {}, x.where, x.array.weak_type());
+}
+
+Array dynamic_update_index_in_dim(const ArrayArg& x, const ArrayArg& update, const ArrayArg& index,
+                                  int axis) {
+  Array u = update.array.ndim() == x.array.ndim() ? update.array : expand_dims(update, axis);
+  return dynamic_update_slice_in_dim(x, ArrayArg(u, update.where), index, axis);
+}
+
+Array collapse(const ArrayArg& x, int start, int stop) {
+  int n = x.array.ndim();
+  if (start < 0) start += n;
+  if (stop < 0) stop += n;
+  if (start < 0 || stop > n || start >= stop)
+    throw UserError(ErrorParts{"collapse", fmt::format("a range of axes of {}", n),
+                               fmt::format("[{}, {})", start, stop), "Give start < stop"},
+                    internal::CallSite::outermost(x.where));
+  Dims shape;
+  std::int64_t size = 1;
+  for (int d = 0; d < n; ++d) {
+    if (d >= start && d < stop) size *= x.array.shape()[d];
+    if (d == stop - 1) shape.push_back(size);
+    if (d < start || d >= stop) shape.push_back(x.array.shape()[d]);
+  }
+  return x.array.reshape(shape, x.where);
+}
+
+Array population_count(const ArrayArg& x) { return internal::unary(ops::kPopcnt, x); }
+Array clz(const ArrayArg& x) { return internal::unary(ops::kCountLeadingZeros, x); }
+Array cummax(const ArrayArg& x, int axis, bool reverse) {
+  return cumulative(ops::kCummax, "cummax", x, axis, reverse);
+}
+Array cummin(const ArrayArg& x, int axis, bool reverse) {
+  return cumulative(ops::kCummin, "cummin", x, axis, reverse);
+}
+
+Array dot_general(const ArrayArg& x, const ArrayArg& y, Dims x_contracting, Dims y_contracting,
+                  Dims x_batch, Dims y_batch) {
+  Array operands[2] = {x.array, y.array};
+  return internal::apply_one(ops::kDotGeneral, operands,
+                             Attrs{{"lhs_batching_dimensions", Attr(x_batch)},
+                                   {"rhs_batching_dimensions", Attr(y_batch)},
+                                   {"lhs_contracting_dimensions", Attr(x_contracting)},
+                                   {"rhs_contracting_dimensions", Attr(y_contracting)}},
+                             x.where);
+}
+
 TopK top_k(const ArrayArg& x, std::int64_t k) {
   std::vector<Array> r = internal::apply(ops::kTopK, std::span<const Array>(&x.array, 1),
                                          Attrs{{"k", Attr(k)}}, {}, x.where);

@@ -8,6 +8,7 @@
 #include "xylem/core/linalg.h"
 #include "xylem/core/numerics.h"
 #include "xylem/core/numpy/ops.h"
+#include "xylem/ir/ops/linalg.h"
 
 namespace xylem::linalg {
 
@@ -146,6 +147,74 @@ Array multi_dot(std::span<const Array> xs, SourceLoc where) {
   Array r = product(product, 0, n - 1);
   if (row) r = squeeze(r, 0);
   return column ? squeeze(r, -1) : r;
+}
+
+namespace {
+
+void need_square(const char* what, const Array& x, SourceLoc where) {
+  need_matrix(what, x, where);
+  if (x.dim(-1) == x.dim(-2)) return;
+  throw UserError(ErrorParts{what, "square matrices are needed", x.type_string(),
+                             "Cut or pad the last two axes to one size"},
+                  CallSite::outermost(where));
+}
+
+}  // namespace
+
+Array cholesky(const ArrayArg& x, bool upper, bool symmetrize_input) {
+  CallSite site(x.where);
+  Array a = inexact(x);
+  need_square("cholesky", a, x.where);
+  auto adjoint = [](const Array& m) { return xylem::matrix_transpose(conj(m)); };
+  if (symmetrize_input) a = (a + adjoint(a)) / 2.0;
+  Array l = internal::apply_one(ir::ops::kCholesky, std::span<const Array>(&a, 1),
+                                ir::Attrs{{"lower", ir::Attr(true)}});
+  l = tril(l);
+  return upper ? adjoint(l) : l;
+}
+
+Array solve_triangular(const ArrayArg& a_arg, const ArrayArg& b_arg,
+                       const TriangularOptions& options) {
+  CallSite site(a_arg.where);
+  WeakDType t = to_inexact(promote_types(internal::weak_dtype(a_arg.array),
+                                         internal::weak_dtype(b_arg.array), a_arg.where));
+  Array a = internal::with_dtype(a_arg.array, {t.dtype, false}, {});
+  Array b = internal::with_dtype(b_arg.array, {t.dtype, false}, {});
+  need_square("solve_triangular", a, a_arg.where);
+  bool vector = b.ndim() == 1;
+  if (vector) b = expand_dims(b, -1);
+  if (b.dim(-2) != a.dim(-1))
+    throw UserError(ErrorParts{"solve_triangular", "as many rows of b as a has columns",
+                               fmt::format("{} and {}", a.type_string(), b.type_string()),
+                               "Transpose b, or give it as a vector"},
+                    CallSite::outermost(a_arg.where));
+  Dims ab = a.shape(), bb = b.shape();
+  ab.resize(ab.size() - 2);
+  bb.resize(bb.size() - 2);
+  Dims both[2] = {ab, bb};
+  Dims batch = internal::broadcast_shapes(both, "solve_triangular", a_arg.where);
+  auto widened = [&](const Array& m) {
+    Dims shape = batch;
+    shape.push_back(m.dim(-2));
+    shape.push_back(m.dim(-1));
+    return internal::broadcast(m, shape, {});
+  };
+  Array operands[2] = {widened(a), widened(b)};
+  Array r = internal::apply_one(
+      ir::ops::kTriangularSolve, operands,
+      ir::Attrs{{"left_side", ir::Attr(true)},
+                {"lower", ir::Attr(options.lower)},
+                {"unit_diagonal", ir::Attr(options.unit_diagonal)},
+                {"transpose_a",
+                 ir::Attr(ir::EnumAttr(options.transpose ? "TRANSPOSE" : "NO_TRANSPOSE"))}});
+  return vector ? squeeze(r, -1) : r;
+}
+
+Array cho_solve(const ArrayArg& factor, bool lower, const ArrayArg& b) {
+  CallSite site(factor.where);
+  Array l = lower ? factor.array : xylem::matrix_transpose(conj(factor));
+  Array y = solve_triangular(l, b, {.lower = true});
+  return solve_triangular(conj(l), y, {.lower = true, .transpose = true});
 }
 
 Array outer(const ArrayArg& x, const ArrayArg& y) { return xylem::outer(x, y); }

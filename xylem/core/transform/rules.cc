@@ -17,6 +17,7 @@ const RuleTable& filled() {
     register_call_rules(*t);
     register_named_axis_rules(*t);
     register_custom_rules(*t);
+    register_linalg_rules(*t);
     return t;
   }();
   return *table;

@@ -124,5 +124,7 @@ void register_branch_rules(RuleTable& table);
 void register_call_rules(RuleTable& table);
 void register_named_axis_rules(RuleTable& table);
 void register_custom_rules(RuleTable& table);
+// Last: it gives what is left its default rules.
+void register_linalg_rules(RuleTable& table);
 
 }  // namespace xylem::transform
