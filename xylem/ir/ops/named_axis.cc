@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/internal/shape_util.h"
 
@@ -12,8 +14,8 @@ using Types = std::vector<Type>;
 
 std::int64_t axis_size(const OpCall& call) {
   std::int64_t n = call.attrs.i64("axis_size");
-  if (n < 1)
-    fail(call, "c1", "axis_size must be positive", fmt::format("it is {}", n),
+  if (n < 1 || n > INT32_MAX)
+    fail(call, "c1", "axis_size must be positive and less than 2^31", fmt::format("it is {}", n),
          "Give the number of mapped positions");
   return n;
 }
@@ -87,12 +89,10 @@ Types all_to_all_shape_rule(const OpCall& call) {
 Types ppermute_shape_rule(const OpCall& call) {
   std::int64_t n = axis_size(call);
   const Dims& pairs = call.attrs.dims("pairs");
-  std::vector<int> from(static_cast<std::size_t>(n)), to(static_cast<std::size_t>(n));
+  std::set<std::int64_t> seen[2];  // sources, targets
   bool ok = pairs.size() % 2 == 0;
-  for (std::size_t i = 0; ok && i < pairs.size(); ++i) {
-    ok = pairs[i] >= 0 && pairs[i] < n;
-    if (ok) ok = ++(i % 2 ? to : from)[static_cast<std::size_t>(pairs[i])] == 1;
-  }
+  for (std::size_t i = 0; ok && i < pairs.size(); ++i)
+    ok = pairs[i] >= 0 && pairs[i] < n && seen[i % 2].insert(pairs[i]).second;
   if (!ok)
     fail(call, "c2", fmt::format("pairs must name different sources and targets in [0, {})", n),
          fmt::format("they are {}", list(pairs)), "Give (source, target) once for each");

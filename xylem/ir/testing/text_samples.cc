@@ -248,6 +248,32 @@ graph @calls(%0: f32[2]) -> (f32[2], f32[2], f32[2], f32[2], f32[2]) {
   ] : f32[2]
   return %1, %2, %3, %6, %7
 }
+graph @mapped(%0: f32[2], %1: f32[2,4]) -> (f32[2], f32[2], f32[2], f32[2,2], f32[4], f32[2,4], f32[2], i32[], f32[2], f32[2]) {
+  %2 = xylem.psum(%0) {axis_name = "i", axis_size = 2} : f32[2]
+  %3 = xylem.pmax(%0) {axis_name = "i", axis_size = 2} : f32[2]
+  %4 = xylem.pmin(%0) {axis_name = "i", axis_size = 2} : f32[2]
+  %5 = xylem.all_gather(%0) {axis_name = "i", axis_size = 2, dimension = 1, tiled = false} : f32[2,2]
+  %6 = xylem.psum_scatter(%1) {axis_name = "i", axis_size = 2, dimension = 0, tiled = false} : f32[4]
+  %7 = xylem.all_to_all(%1) {axis_name = "i", axis_size = 2, concat_dimension = 0, split_dimension = 0, tiled = false} : f32[2,4]
+  %8 = xylem.ppermute(%0) {axis_name = "i", axis_size = 2, pairs = [0, 1, 1, 0]} : f32[2]
+  %9 = xylem.axis_index() {axis_name = "i", axis_size = 2} : i32[]
+  %10 = xylem.custom_vmap(%0) {rule = 3} [
+    graph(%0: f32[2]) -> (f32[2]) {
+      return %0
+    }
+  ] : f32[2]
+  %11 = xylem.linear_solve(%2, %0) {num_consts = 1} [
+    graph(%0: f32[2], %1: f32[2]) -> (f32[2]) {
+      %2 = stablehlo.divide(%1, %0) : f32[2]
+      return %2
+    },
+    graph(%0: f32[2], %1: f32[2]) -> (f32[2]) {
+      %2 = stablehlo.multiply(%0, %1) : f32[2]
+      return %2
+    }
+  ] : f32[2]
+  return %2, %3, %4, %5, %6, %7, %8, %9, %10, %11
+}
 graph @stablehlo_calls(%0: f32[2], %1: i1[]) -> (f32[2], f32[2], f32[2]) {
   %2 = xylem.call(%0) {name = "double"} [
     graph @double(%0: f32[2]) -> (f32[2]) {
