@@ -12,6 +12,10 @@ import twin_arrays as arrays
 # File -> (script, tolerance of f32 and narrower, tolerance of f64): relative to an array's largest entry. The compiler
 # behind JAX may order sums otherwise on another processor.
 FILES = {
+    "core_indexing.json": ("make_core_indexing.py", 1e-6, 1e-13),
+    "core_functions.json": ("make_core_functions.py", 1e-5, 1e-13),
+    "core_transforms.json": ("make_core_transforms.py", 1e-5, 1e-13),
+    "core_linalg.json": ("make_core_linalg.py", 1e-5, 1e-13),
     "random.json": ("make_random.py", 1e-6, 1e-14),
     "optax.json": ("make_optax.py", 1e-6, 1e-13),
     "flax.json": ("make_flax.py", 1e-5, 1e-13),
