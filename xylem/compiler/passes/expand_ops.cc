@@ -155,6 +155,24 @@ class ThreeFry {
   ValueId state_;
 };
 
+// Linear algebra on narrow floats is that of f32, rounded once.
+bool is_narrow_linalg(const ir::Graph& g, const Op& op) {
+  if (op.def != &o::kCholesky && op.def != &o::kTriangularSolve) return false;
+  const DType t = g.type(op.results[0]).dtype();
+  return is_float(t) && dtype_bits(t) < 32;
+}
+
+ValueId convert(Builder& b, ValueId v, DType t) {
+  return b.one(o::kConvert, {v}, Attrs{{"result_dtype", Attr(t)}});
+}
+
+ValueId expand_narrow_linalg(Builder& b, const Op& op, const ir::ValueIds& operands) {
+  const DType t = b.type(operands[0]).dtype();
+  std::vector<ValueId> wide;
+  for (ValueId v : operands) wide.push_back(convert(b, v, DType::kF32));
+  return convert(b, b.clone(op, wide)[0], t);
+}
+
 bool is_three_fry(const Op& op) {
   return op.def == &o::kRngBitGenerator && op.attrs.str_or("rng_algorithm", "") == "THREE_FRY";
 }
@@ -170,7 +188,8 @@ ir::GraphPtr expand_ops(const ir::GraphPtr& before) {
   const ir::GraphPtr graph = ir::decompose(before, needs_decomposition);
   bool any = false;
   for (const Op& op : graph->ops)
-    any = any || op.def == &o::kTopK || is_three_fry(op) || op.def == &o::kCustomCall;
+    any = any || op.def == &o::kTopK || is_three_fry(op) || op.def == &o::kCustomCall ||
+          is_narrow_linalg(*graph, op);
   if (!any) return graph;
   Rewriter rewriter(*graph);
   Builder& b = rewriter.builder();
@@ -180,6 +199,8 @@ ir::GraphPtr expand_ops(const ir::GraphPtr& before) {
       rewriter.replace(op, expand_top_k(b, op, rewriter[op.operands[0]]));
     else if (is_three_fry(op))
       rewriter.replace(op, ThreeFry(b, rewriter[op.operands[0]]).run(graph->type(op.results[1])));
+    else if (is_narrow_linalg(*graph, op))
+      rewriter.set(op.results[0], expand_narrow_linalg(b, op, rewriter.operands(op)));
     else if (o::is_identity_call(op))
       rewriter.replace(op, rewriter.operands(op));
     else if (o::is_lapack_call(op))

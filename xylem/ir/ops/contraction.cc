@@ -171,23 +171,18 @@ std::vector<HostArray> dot_general_eval(const EvalCall& call) {
   HostArray a = as_matrices(lhs, joined(joined(d.lhs_batch, lhs_free), d.lhs_contract));
   HostArray b = as_matrices(rhs, joined(joined(d.rhs_batch, rhs_free), d.rhs_contract));
   HostArray out(t.dtype(), t.dims());
-  // Floats up to f32 lose nothing in a double product, and their sum is rounded once to the
-  // result; f64 has long double. Integers wrap in 64 bits, which truncates like wrapping in the
-  // result's own width. Bool is an or of ands.
+  // Products and sums are those of the result's dtype, or of f64 where an operand is wider.
+  // Integers wrap in 64 bits, which truncates like wrapping in the result's own width. Bool is an
+  // or of ands.
   bool wide = lhs.dtype() == DType::kF64 || rhs.dtype() == DType::kF64 ||
               lhs.dtype() == DType::kC128 || rhs.dtype() == DType::kC128;
   DType operand =
       dtype_info(lhs.dtype()).kind >= dtype_info(rhs.dtype()).kind ? lhs.dtype() : rhs.dtype();
-  if (is_complex(operand)) {
-    if (wide)
-      multiply_matrices<std::complex<long double>>(a, b, batch, m, n, k, out);
-    else
-      multiply_matrices<std::complex<double>>(a, b, batch, m, n, k, out);
-  } else if (is_float(operand) || is_float(t.dtype())) {
-    if (wide)
-      multiply_matrices<long double>(a, b, batch, m, n, k, out);
-    else
-      multiply_matrices<double>(a, b, batch, m, n, k, out);
+  if (is_complex(operand) || is_float(operand) || is_float(t.dtype())) {
+    DType sum = wide ? (is_complex(operand) ? DType::kC128 : DType::kF64) : t.dtype();
+    if (is_complex(operand) && !is_complex(sum)) sum = DType::kC64;
+    with_accumulator(sum,
+                     [&](auto c) { multiply_matrices<decltype(c)>(a, b, batch, m, n, k, out); });
   } else if (is_bool(operand) && is_bool(t.dtype())) {
     // Counts of at most 2^63 products: not zero where one of them is true.
     multiply_matrices<std::uint64_t>(a, b, batch, m, n, k, out);

@@ -265,11 +265,10 @@ std::vector<HostArray> conv_eval(const EvalCall& call) {
               lhs.dtype() == DType::kC128 || rhs.dtype() == DType::kC128;
   DType operand =
       dtype_info(lhs.dtype()).kind >= dtype_info(rhs.dtype()).kind ? lhs.dtype() : rhs.dtype();
-  if (is_complex(operand)) {
-    wide ? convolve<std::complex<long double>>(c, lhs, rhs, out)
-         : convolve<std::complex<double>>(c, lhs, rhs, out);
-  } else if (is_float(operand) || is_float(t.dtype())) {
-    wide ? convolve<long double>(c, lhs, rhs, out) : convolve<double>(c, lhs, rhs, out);
+  if (is_complex(operand) || is_float(operand) || is_float(t.dtype())) {
+    DType sum = wide ? (is_complex(operand) ? DType::kC128 : DType::kF64) : t.dtype();
+    if (is_complex(operand) && !is_complex(sum)) sum = DType::kC64;
+    with_accumulator(sum, [&](auto a) { convolve<decltype(a)>(c, lhs, rhs, out); });
   } else if (is_bool(operand) && is_bool(t.dtype())) {
     convolve<std::uint64_t>(c, lhs, rhs, out);
   } else {

@@ -79,7 +79,7 @@ std::vector<HostArray> reduce_window_eval(const EvalCall& call) {
   const Dims& shape = call.result_types[0].dims();
   Windows w(call.op.attrs, x.dims().size());
   Dims strides = row_major_strides(x.dims());
-  return fold(call, [&](auto&& fn) {
+  return fold(call, false, [&](auto&& fn) {
     std::int64_t total = num_elements(shape);
     std::int64_t window = num_elements(w.size);
     std::vector<std::int64_t> at(shape.size(), 0), in(shape.size(), 0);

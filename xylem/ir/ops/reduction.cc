@@ -92,7 +92,7 @@ std::vector<HostArray> reduce_eval(const EvalCall& call) {
   Dims strides(x.dims().size(), 0);
   Dims kept = other_dims(x.rank(), call.op.attrs.dims("dimensions"));
   for (std::size_t i = 0; i < kept.size(); ++i) strides[kept[i]] = result_strides[i];
-  return fold(call, [&](auto&& fn) {
+  return fold(call, true, [&](auto&& fn) {
     std::vector<std::int64_t> index(x.dims().size(), 0);
     for (std::int64_t i = 0; i < x.size(); ++i) {
       fn(flat_index(index, strides), i);

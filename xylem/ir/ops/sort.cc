@@ -112,7 +112,7 @@ DimMap sort_dims(const OpCall& call, std::span<const Type> results) {
 // top_k ------------------------------------------------------------------------------------------
 
 std::vector<Type> top_k_shape_rule(const OpCall& call) {
-  const Type& x = tensor_operand(call, 0, kElReal);
+  const Type& x = tensor_operand(call, 0, kElReal | kElBool);
   std::int64_t k = call.attrs.i64("k");
   if (x.rank() == 0)
     fail(call, "c1", "the operand must have a last dimension", "it is " + x.to_string(),
@@ -142,7 +142,8 @@ std::vector<HostArray> top_k_eval(const EvalCall& call) {
   std::int64_t n = x.dims().back(), k = call.op.attrs.i64("k");
   HostArray values(x.dtype(), call.result_types[0].dims());
   HostArray indices(DType::kI32, call.result_types[1].dims());
-  with_compute_type<kElReal, false>(x.dtype(), [&](auto c) {
+  const DType order_as = is_bool(x.dtype()) ? DType::kU8 : x.dtype();
+  with_compute_type<kElReal, false>(order_as, [&](auto c) {
     auto v = load_all<decltype(c)>(x);
     for (std::int64_t line = 0; n > 0 && line < x.size() / n; ++line) {
       const auto* row = v.data() + line * n;

@@ -370,7 +370,8 @@ void StablehloParser::read_named_op(Scope& scope, const std::vector<ResultName>&
   if (op.name == "func.call") {
     op.def = &ops::kCall;
   } else {
-    op.def = find_op(op.name);
+    // CHLO had a tan before StableHLO.
+    op.def = find_op(op.name == "chlo.tan" ? "stablehlo.tan" : op.name);
     if (op.def && op.def->is(kXylem)) op.def = nullptr;
     if (!op.def && generic && allow_unregistered_ && is_foreign_op(op.name)) {
       op.foreign = true;

@@ -125,6 +125,18 @@ void with_compute_type(DType dtype, Fn&& fn) {
   throw_internal_error("element kind", dtype_name(dtype), SourceLoc::current());
 }
 
+// Calls fn(A()) with the type in which a sum of `result` is taken: each step rounds as the result's
+// own arithmetic does; narrow floats are summed wider and rounded once.
+template <class Fn>
+void with_accumulator(DType result, Fn&& fn) {
+  switch (result) {
+    case DType::kF32: return fn(float());
+    case DType::kC64: return fn(std::complex<float>());
+    case DType::kC128: return fn(std::complex<double>());
+    default: return fn(double());
+  }
+}
+
 // A functor made for a dtype: those with a member `bits` get the width.
 template <class F>
 F make_functor(DType dtype) {
