@@ -35,8 +35,8 @@ def load(path, like):
 
 def jaxlib_text(artifact):
     """What jaxlib reads of a portable artifact, as it prints it."""
-    with jax_mlir.make_ir_context():
-        return str(ir.Module.parse(stablehlo.deserialize_portable_artifact_str(artifact)))
+    with jax_mlir.make_ir_context() as context:
+        return str(stablehlo.deserialize_portable_artifact(context, artifact))
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)

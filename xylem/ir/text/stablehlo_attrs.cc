@@ -219,6 +219,26 @@ bool is_inherent(const OpDef& def, std::string_view attr) {
   return s && s->attr == attr;
 }
 
+namespace {
+
+// Attributes that say what their absence says; printers leave them out of the pretty form.
+void drop_defaults(const OpDef& def, Attrs& attrs) {
+  const auto drop = [&](std::string_view name, const Attr& value) {
+    const Attr* a = attrs.find(name);
+    if (a && *a == value) attrs.erase(name);
+  };
+  if (def.name == "stablehlo.custom_call") {
+    drop("api_version", 1);
+    drop("has_side_effect", false);
+    drop("called_computations", AttrList());
+  } else if (def.name == "stablehlo.composite") {
+    drop("version", 0);
+    drop("composite_attributes", Attrs());
+  }
+}
+
+}  // namespace
+
 Attrs to_inherent(const OpDef& def, Attrs attrs, std::span<const Type> results,
                   const AttrFail& fail) {
   if (const Structure* s = find_structure(def.name)) flatten(*s, attrs, fail);
@@ -240,6 +260,7 @@ Attrs to_inherent(const OpDef& def, Attrs attrs, std::span<const Type> results,
         attrs.set(a.name, (is_by_storage(def) ? storage_type(results.back()) : results.back()).dtype());
     }
   }
+  drop_defaults(def, attrs);
   return attrs;
 }
 
