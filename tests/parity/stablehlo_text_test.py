@@ -78,6 +78,16 @@ def test_jax_programs_are_read_and_evaluate_to_jax_values(name, ir_tool, tmp_pat
     assert run_tool(ir_tool, "native", again) == run_tool(ir_tool, "native", path)
 
 
+# What jaxlib 0.10.2 cannot take, and how it says so.
+LACKING = {
+    "broadcast_clamp": "is unknown",
+    "checks": "Dialect `check' not found",
+    "collectives": "requires a single operand",  # collective_broadcast of several operands came later
+    "printing": "Dialect `interpreter' not found",
+    "quantised": "unregistered dialect",
+}
+
+
 def test_texts_of_every_op_are_accepted_and_come_back_the_same(ir_tool, tmp_path):
     run_tool(ir_tool, "samples", tmp_path)
     paths = sorted(tmp_path.glob("*.mlir"))
@@ -91,7 +101,8 @@ def test_texts_of_every_op_are_accepted_and_come_back_the_same(ir_tool, tmp_path
                 assert module.operation.verify()
                 theirs = module.operation.get_asm()
         except Exception as e:
-            refused.append(f"{path.name}: {e}\n{text}")
+            if LACKING.get(path.stem, "\0") not in str(e):
+                refused.append(f"{path.name}: {e}\n{text}")
             continue
         back = tmp_path / f"{path.stem}.back.mlir"
         back.write_text(theirs)
