@@ -28,33 +28,6 @@ Attrs slice_attrs(const Dims& start, const Dims& limit) {
                {"strides", Attr(Dims(start.size(), 1))}};
 }
 
-// top_k(x) -> the first k of sort(x, iota) by descending total order, stable.
-std::vector<ValueId> expand_top_k(Builder& b, const Op& op, ValueId x) {
-  const Type t = b.type(x);
-  const std::int64_t k = op.attrs.i64("k");
-  const int last = t.rank() - 1;
-  Builder region("greater");
-  const Type scalar = Type::tensor(t.dtype());
-  const ValueId l = region.param(scalar), r = region.param(scalar);
-  region.param(Type::tensor(DType::kI32));
-  region.param(Type::tensor(DType::kI32));
-  Attrs compare{{"comparison_direction", Attr(ir::EnumAttr("GT"))}};
-  if (is_float(t.dtype())) compare.set("compare_type", Attr(ir::EnumAttr("TOTALORDER")));
-  const ValueId greater = region.one(o::kCompare, {l, r}, compare);
-  const ir::GraphPtr graph = region.finish({greater});
-  const ValueId iota = b.one(o::kIota, {},
-                             Attrs{{"iota_dimension", Attr(last)},
-                                   {"shape", Attr(t.dims())},
-                                   {"result_dtype", Attr(DType::kI32)}});
-  const ValueIds sorted = b.op(
-      o::kSort, {x, iota}, Attrs{{"dimension", Attr(last)}, {"is_stable", Attr(true)}}, {graph});
-  Dims start(t.dims().size(), 0), limit = t.dims();
-  limit[last] = k;
-  std::vector<ValueId> out;
-  for (ValueId v : sorted) out.push_back(b.one(o::kSlice, {v}, slice_attrs(start, limit)));
-  return out;
-}
-
 // rng_bit_generator THREE_FRY: counters, 20 rounds on u32, and the pairing of the two outputs along
 // one dimension, all as plain arithmetic.
 class ThreeFry {
@@ -188,16 +161,13 @@ ir::GraphPtr expand_ops(const ir::GraphPtr& before) {
   const ir::GraphPtr graph = ir::decompose(before, needs_decomposition);
   bool any = false;
   for (const Op& op : graph->ops)
-    any = any || op.def == &o::kTopK || is_three_fry(op) || op.def == &o::kCustomCall ||
-          is_narrow_linalg(*graph, op);
+    any = any || is_three_fry(op) || op.def == &o::kCustomCall || is_narrow_linalg(*graph, op);
   if (!any) return graph;
   Rewriter rewriter(*graph);
   Builder& b = rewriter.builder();
   for (const Op& op : graph->ops) {
     b.set_location(op.loc);
-    if (op.def == &o::kTopK)
-      rewriter.replace(op, expand_top_k(b, op, rewriter[op.operands[0]]));
-    else if (is_three_fry(op))
+    if (is_three_fry(op))
       rewriter.replace(op, ThreeFry(b, rewriter[op.operands[0]]).run(graph->type(op.results[1])));
     else if (is_narrow_linalg(*graph, op))
       rewriter.set(op.results[0], expand_narrow_linalg(b, op, rewriter.operands(op)));

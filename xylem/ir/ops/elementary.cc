@@ -4,18 +4,19 @@
 #include <numbers>
 
 #include "xylem/ir/ops/families.h"
+#include "xylem/ir/ops/internal/elementary_expand.h"
 #include "xylem/ir/ops/internal/elementwise.h"
 
 namespace xylem::ir::ops {
 namespace {
 
 // A function of <cmath> or <complex> for every compute type.
-#define XYLEM_LIBM(Name, function)         \
-  struct Name {                            \
-    template <class T>                     \
-    T operator()(T x) const {              \
-      return std::function(x);             \
-    }                                      \
+#define XYLEM_LIBM(Name, function) \
+  struct Name {                    \
+    template <class T>             \
+    T operator()(T x) const {      \
+      return std::function(x);     \
+    }                              \
   }
 
 XYLEM_LIBM(Log, log);
@@ -104,10 +105,10 @@ struct Rsqrt {
   }
 };
 
-// What erf_inv is in f32 decides what random normals are: those of JAX are reproduced to the bit only
-// by the same steps in the same precision, that is XLA's on CPUs with fused multiply-add: Giles'
-// polynomial (M. Giles, "Approximating the erfinv function", 2010) of a logarithm after Cephes
-// (S. Moshier, logf.c and unity.c). f64 has no such duty and is solved for.
+// What erf_inv is in f32 decides what random normals are: those of JAX are reproduced to the bit
+// only by the same steps in the same precision, that is XLA's on CPUs with fused multiply-add:
+// Giles' polynomial (M. Giles, "Approximating the erfinv function", 2010) of a logarithm after
+// Cephes (S. Moshier, logf.c and unity.c). f64 has no such duty and is solved for.
 float cephes_log(float x) {  // normal x > 0
   static constexpr float kP[] = {7.0376836292E-2f,  -1.1514610310E-1f, 1.1676998740E-1f,
                                  -1.2420140846E-1f, 1.4249322787E-1f,  -1.6668057665E-1f,
@@ -208,11 +209,16 @@ OpDef elementary(std::string_view name, std::string_view label, double max_ulp =
           .result_labels = "c1"};
 }
 
+OpDef with_expansion(OpDef def, ExpandRule expand) {
+  def.expand = expand;
+  return def;
+}
+
 }  // namespace
 
 const OpDef kExponential = elementary<Exponential>("stablehlo.exponential", "exponential_i1");
-const OpDef kExponentialMinusOne = elementary<ExponentialMinusOne>(
-    "stablehlo.exponential_minus_one", "exponential_minus_one_i1");
+const OpDef kExponentialMinusOne =
+    elementary<ExponentialMinusOne>("stablehlo.exponential_minus_one", "exponential_minus_one_i1");
 const OpDef kLog = elementary<Log>("stablehlo.log", "log_i1");
 const OpDef kLogPlusOne = elementary<LogPlusOne>("stablehlo.log_plus_one", "log_plus_one_i1");
 const OpDef kLogistic = elementary<Logistic>("stablehlo.logistic", "logistic_i1");
@@ -222,24 +228,31 @@ const OpDef kCosine = elementary<Cosine>("stablehlo.cosine", "cosine_i1");
 const OpDef kTan = elementary<Tan>("stablehlo.tan", "tan_i1");
 const OpDef kCbrt = elementary<Cbrt>("stablehlo.cbrt", "cbrt_i1");
 const OpDef kRsqrt = elementary<Rsqrt>("stablehlo.rsqrt", "rsqrt_i1");
-const OpDef kErf = elementary<Erf, kElFloat>("chlo.erf", "erf_i1");
-const OpDef kErfc = elementary<Erfc, kElFloat>("chlo.erfc", "erfc_i1");
-const OpDef kErfInv = elementary<ErfInv, kElFloat>("chlo.erf_inv", "erf_inv_i1", 4);
-const OpDef kAsin = elementary<Asin>("chlo.asin", "asin_i1");
-const OpDef kAcos = elementary<Acos>("chlo.acos", "acos_i1");
-const OpDef kAtan = elementary<Atan>("chlo.atan", "atan_i1");
-const OpDef kSinh = elementary<Sinh>("chlo.sinh", "sinh_i1");
-const OpDef kCosh = elementary<Cosh>("chlo.cosh", "cosh_i1");
-const OpDef kAsinh = elementary<Asinh>("chlo.asinh", "asinh_i1");
-const OpDef kAcosh = elementary<Acosh>("chlo.acosh", "acosh_i1");
-const OpDef kAtanh = elementary<Atanh>("chlo.atanh", "atanh_i1");
+const OpDef kErf = with_expansion(elementary<Erf, kElFloat>("chlo.erf", "erf_i1"), expand_erf);
+const OpDef kErfc = with_expansion(elementary<Erfc, kElFloat>("chlo.erfc", "erfc_i1"), expand_erfc);
+const OpDef kErfInv =
+    with_expansion(elementary<ErfInv, kElFloat>("chlo.erf_inv", "erf_inv_i1", 4), expand_erf_inv);
+const OpDef kAsin = with_expansion(elementary<Asin>("chlo.asin", "asin_i1"), expand_asin);
+const OpDef kAcos = with_expansion(elementary<Acos>("chlo.acos", "acos_i1"), expand_acos);
+const OpDef kAtan = with_expansion(elementary<Atan>("chlo.atan", "atan_i1"), expand_atan);
+const OpDef kSinh = with_expansion(elementary<Sinh>("chlo.sinh", "sinh_i1"), expand_sinh);
+const OpDef kCosh = with_expansion(elementary<Cosh>("chlo.cosh", "cosh_i1"), expand_cosh);
+const OpDef kAsinh = with_expansion(elementary<Asinh>("chlo.asinh", "asinh_i1"), expand_asinh);
+const OpDef kAcosh = with_expansion(elementary<Acosh>("chlo.acosh", "acosh_i1"), expand_acosh);
+const OpDef kAtanh = with_expansion(elementary<Atanh>("chlo.atanh", "atanh_i1"), expand_atanh);
 
 Family elementary_family() {
-  static const OpDef* const kOps[] = {
-      &kExponential, &kExponentialMinusOne, &kLog,   &kLogPlusOne, &kLogistic, &kTanh,
-      &kSine,        &kCosine,              &kTan,   &kCbrt,       &kRsqrt,    &kErf,
-      &kErfc,        &kErfInv,              &kAsin,  &kAcos,       &kAtan,     &kSinh,
-      &kCosh,        &kAsinh,               &kAcosh, &kAtanh};
+  static const OpDef* const kOps[] = {&kExponential, &kExponentialMinusOne,
+                                      &kLog,         &kLogPlusOne,
+                                      &kLogistic,    &kTanh,
+                                      &kSine,        &kCosine,
+                                      &kTan,         &kCbrt,
+                                      &kRsqrt,       &kErf,
+                                      &kErfc,        &kErfInv,
+                                      &kAsin,        &kAcos,
+                                      &kAtan,        &kSinh,
+                                      &kCosh,        &kAsinh,
+                                      &kAcosh,       &kAtanh};
   return kOps;
 }
 

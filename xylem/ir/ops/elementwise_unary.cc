@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "xylem/ir/ops/families.h"
+#include "xylem/ir/ops/internal/elementary_expand.h"
 #include "xylem/ir/ops/internal/elementwise.h"
 
 namespace xylem::ir::ops {
@@ -208,8 +209,12 @@ const OpDef kImag = unary("stablehlo.imag", kExact | kLinear, real_part_shape_ru
                           unary_eval<Imag, kElInexact>, "imag_i1", "c2 c1");
 const OpDef kSqrt = unary("stablehlo.sqrt", kExact, unary_shape_rule<kElInexact>,
                           unary_eval<Sqrt, kElInexact>, "sqrt_i1");
-const OpDef kSquare = unary("chlo.square", kExact, unary_shape_rule<kElNumber>,
-                            unary_eval<Square, kElNumber>, "square_i1");
+const OpDef kSquare = [] {
+  OpDef d = unary("chlo.square", kExact, unary_shape_rule<kElNumber>, unary_eval<Square, kElNumber>,
+                  "square_i1");
+  d.expand = expand_square;
+  return d;
+}();
 const OpDef kOptimizationBarrier = {.name = "stablehlo.optimization_barrier",
                                     .max_operands = -1,
                                     .shape = barrier_shape_rule,

@@ -5,9 +5,12 @@
 #include <bit>
 #include <functional>
 
+#include "xylem/ir/builder.h"
+#include "xylem/ir/ops/elementwise_binary.h"
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/internal/eval_util.h"
 #include "xylem/ir/ops/internal/shape_util.h"
+#include "xylem/ir/ops/movement.h"
 
 namespace xylem::ir::ops {
 namespace {
@@ -172,6 +175,38 @@ DimMap top_k_dims(const OpCall& call, std::span<const Type> results) {
   return m;
 }
 
+// top_k(x) -> the first k of sort(x, iota) by descending total order, stable.
+std::vector<ValueId> expand_top_k(Builder& b, const Op& op, std::span<const ValueId> operands) {
+  const ValueId x = operands[0];
+  const Type t = b.type(x);
+  const std::int64_t k = op.attrs.i64("k");
+  const int last = t.rank() - 1;
+  Builder region("greater");
+  const Type scalar = Type::tensor(t.dtype());
+  const ValueId l = region.param(scalar), r = region.param(scalar);
+  region.param(Type::tensor(DType::kI32));
+  region.param(Type::tensor(DType::kI32));
+  Attrs compare{{"comparison_direction", Attr(EnumAttr("GT"))}};
+  if (is_float(t.dtype())) compare.set("compare_type", Attr(EnumAttr("TOTALORDER")));
+  const ValueId greater = region.one(kCompare, {l, r}, compare);
+  const GraphPtr graph = region.finish({greater});
+  const ValueId iota = b.one(kIota, {},
+                             Attrs{{"iota_dimension", Attr(last)},
+                                   {"shape", Attr(t.dims())},
+                                   {"result_dtype", Attr(DType::kI32)}});
+  const ValueIds sorted =
+      b.op(kSort, {x, iota}, Attrs{{"dimension", Attr(last)}, {"is_stable", Attr(true)}}, {graph});
+  Dims start(t.dims().size(), 0), limit = t.dims();
+  limit[last] = k;
+  std::vector<ValueId> out;
+  for (ValueId v : sorted)
+    out.push_back(b.one(kSlice, {v},
+                        Attrs{{"start_indices", start},
+                              {"limit_indices", limit},
+                              {"strides", Dims(start.size(), 1)}}));
+  return out;
+}
+
 }  // namespace
 
 const OpDef kSort = {.name = "stablehlo.sort",
@@ -195,7 +230,8 @@ const OpDef kTopK = {.name = "chlo.top_k",
                      .shape = top_k_shape_rule,
                      .eval = top_k_eval,
                      .dims = top_k_dims,
-                     .labels = "top_k_i1 top_k_c1 top_k_c2"};
+                     .labels = "top_k_i1 top_k_c1 top_k_c2",
+                     .expand = expand_top_k};
 
 Family sort_family() {
   static const OpDef* const kOps[] = {&kSort, &kTopK};
