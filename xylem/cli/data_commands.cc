@@ -90,6 +90,7 @@ void add_files(CLI::App& verb, FileArguments& a) {
       }());
   verb.add_option("--columns", a.read.columns, "Fields to read, separated by commas; else all")
       ->delimiter(',');
+  verb.add_option("--split", a.read.split, "TFDS folders: train, train[:10%], test+train[2shard]");
   verb.add_option("--max-record-bytes", a.read.max_record_bytes, "Refuse larger records and blocks")
       ->capture_default_str();
   verb.add_flag("--no-header", a.no_header, "CSV: the first line is data");

@@ -135,6 +135,7 @@ ReaderPtr open_source_as(SourcePtr file, std::string_view format, const ReadOpti
   if (format == "riegeli") return make_riegeli_reader(std::move(file), options);
   if (format == "npy") return make_npy_reader(std::move(file), options);
   if (format == "npz") return make_npz_reader(std::move(file), options);
+  if (format == "images") return make_image_reader(std::move(file), options);
   if (format == "parquet") return make_parquet_reader(std::move(file), options);
   if (format == "webdataset") return make_webdataset_reader(std::move(file), options);
   if (format == "mds") return make_mds_shard_reader(std::move(file), options);
@@ -278,7 +279,9 @@ std::unique_ptr<RecordCursor> ManyReader::scan(std::uint64_t begin) const {
 }
 
 std::string_view format_of_folder(const std::string& path) {
+  if (path_exists(join_path(path, "dataset_info.json"))) return "tfds";
   if (path_exists(join_path(path, "index.json"))) return "mds";
+  if (internal::has_images(path)) return "images";
   return {};
 }
 
@@ -286,6 +289,8 @@ ReaderPtr open_folder(const std::string& path, const ReadOptions& options) {
   std::string_view format = options.format;
   if (format.empty()) format = format_of_folder(path);
   if (format == "mds") return internal::make_mds_reader(path, options);
+  if (format == "tfds") return internal::make_tfds_reader(path, options);
+  if (format == "images") return internal::make_image_folder_reader(path, options);
   unknown_format(path, format.empty() ? "a folder without dataset_info.json, index.json or images"
                                       : fmt::format("\"{}\", for a folder", format));
 }
@@ -369,6 +374,7 @@ std::unique_ptr<RecordWriter> create_records(const std::string& path, const Writ
   if (format == "parquet") return make_parquet_writer(plain(), o);
   if (format == "webdataset") return make_webdataset_writer(wrapped(), o);
   if (format == "mds") return make_mds_writer(path, o);
+  if (format == "images") return make_image_writer(path, o);
   unknown_format(path, fmt::format("\"{}\", which cannot be written", format));
 }
 

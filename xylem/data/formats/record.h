@@ -88,6 +88,7 @@ struct ReadOptions {
   std::vector<std::string> columns;                           // structured formats; all if empty
   bool header = true;          // csv: the first line names the columns
   char delimiter = 0;          // csv; 0: tab for .tsv, else a comma
+  std::string split;           // tfds: "train[:10%]+test"; all splits if empty
   bool decode_images = false;  // images as u8[height, width, channels]
 };
 

@@ -42,6 +42,14 @@ ReaderPtr make_parquet_reader(SourcePtr file, const ReadOptions& options);
 std::unique_ptr<RecordWriter> make_parquet_writer(std::unique_ptr<ByteSink> sink,
                                                   std::string_view options);
 
+ReaderPtr make_tfds_reader(const std::string& folder, const ReadOptions& options);
+
+bool has_images(const std::string& folder);
+ReaderPtr make_image_folder_reader(const std::string& folder, const ReadOptions& options);
+ReaderPtr make_image_reader(SourcePtr file, const ReadOptions& options);
+std::unique_ptr<RecordWriter> make_image_writer(const std::string& folder,
+                                                std::string_view options);
+
 // A cursor that reads one record after the other by its index; damage in a record does not hide
 // those behind it.
 std::unique_ptr<RecordCursor> make_indexed_cursor(std::shared_ptr<const RecordReader> reader,
