@@ -204,8 +204,9 @@ struct Ring::State {
       }
       if (stopping) return;
       const bool more = produce(static_cast<std::size_t>(h % capacity));
-      if (!more) ended = true;
+      // Who sees the end sees the last slot as well.
       head.store(h + 1);
+      if (!more) ended = true;
       if (consumer_waits.load()) {
         std::lock_guard lock(mutex);
         changed.notify_all();
@@ -248,8 +249,9 @@ std::optional<std::size_t> Ring::take() {
     if (s_->ended && s_->head.load() == t) return std::nullopt;
     std::unique_lock lock(s_->mutex);
     s_->consumer_waits = true;
-    s_->changed.wait(lock, [&] { return s_->head.load() != t; });
+    s_->changed.wait(lock, [&] { return s_->head.load() != t || s_->ended; });
     s_->consumer_waits = false;
+    if (s_->head.load() == t) return std::nullopt;
   }
   return static_cast<std::size_t>(t % s_->capacity);
 }
