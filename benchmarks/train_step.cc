@@ -95,8 +95,8 @@ int run(int argc, char** argv) {
       "{\"step_seconds_median\": %.6f, \"step_seconds_min\": %.6f, "
       "\"trace_to_executable_seconds\": %.6f, \"start_to_first_step_seconds\": %.6f, "
       "\"peak_rss_mb\": %.1f, \"threads\": %d, \"last_loss\": %.6f}\n",
-      median, seconds[0], compile - median, first_step,
-      static_cast<double>(use.ru_maxrss) / 1024, ThreadPool::global().num_threads(), last_loss);
+      median, seconds[0], compile - median, first_step, static_cast<double>(use.ru_maxrss) / 1024,
+      ThreadPool::global().num_threads(), last_loss);
   return 0;
 }
 

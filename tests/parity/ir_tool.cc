@@ -9,7 +9,8 @@
 //                                       unknown dialects are allowed in a part with the line
 //                                       "// allow-unregistered". OUT_DIR/K.mlir, K.generic.mlir and
 //                                       K.locations.mlir get good parts as they are written
-//   ir_tool time FILE                   processor seconds that reading and checking StableHLO text takes, and
+//   ir_tool time FILE                   processor seconds that reading and checking StableHLO text
+//   takes, and
 //                                       the peak of resident bytes
 //   ir_tool run FILE OUT_DIR [INPUT…]   evaluates @main with the interpreter
 //
@@ -110,7 +111,8 @@ void chunk(int k, std::string_view text, const std::string& file, int first_line
     std::string broken;
     for (const Module::Function& f : m.functions)
       if (f.graph)
-        for (const Diagnostic& d : verify(*f.graph)) broken += fmt::format("\tverify: {}\n", d.message);
+        for (const Diagnostic& d : verify(*f.graph))
+          broken += fmt::format("\tverify: {}\n", d.message);
     if (!out_dir.empty()) {
       write_file(fmt::format("{}/{}.mlir", out_dir, k), print_stablehlo(m));
       write_file(fmt::format("{}/{}.generic.mlir", out_dir, k),

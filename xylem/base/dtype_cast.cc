@@ -126,8 +126,7 @@ template <class F>
 void dispatch_real(DType t, F&& f) {
   switch (t) {
 #define XYLEM_CASE(D) \
-  case DType::D:      \
-    return f(std::integral_constant<DType, DType::D>{});
+  case DType::D: return f(std::integral_constant<DType, DType::D>{});
     XYLEM_CASE(kBool)
     XYLEM_CASE(kI2)
     XYLEM_CASE(kI4)
@@ -159,8 +158,7 @@ void dispatch_real(DType t, F&& f) {
 #undef XYLEM_CASE
     case DType::kC64:
     case DType::kC128:
-    case DType::kFloat0:
-      break;
+    case DType::kFloat0: break;
   }
   throw_internal_error("a real dtype", dtype_name(t), SourceLoc::current());
 }
@@ -278,10 +276,8 @@ constexpr int pair_key(DType a, DType b) { return static_cast<int>(a) * 64 + sta
 // The pairs that matter for speed and whose plain C++ conversion is already the right one.
 bool convert_fast(DType from, const void* src, DType to, void* dst, std::int64_t n) {
   switch (pair_key(from, to)) {
-#define XYLEM_PAIR(A, B)                           \
-  case pair_key(DType::A, DType::B):               \
-    convert_loop<DType::A, DType::B>(src, dst, n); \
-    return true;
+#define XYLEM_PAIR(A, B) \
+  case pair_key(DType::A, DType::B): convert_loop<DType::A, DType::B>(src, dst, n); return true;
     XYLEM_PAIR(kF32, kF64)
     XYLEM_PAIR(kF64, kF32)
     XYLEM_PAIR(kF32, kBF16)
@@ -299,8 +295,7 @@ bool convert_fast(DType from, const void* src, DType to, void* dst, std::int64_t
     XYLEM_PAIR(kU8, kI32)
     XYLEM_PAIR(kU32, kF32)
 #undef XYLEM_PAIR
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -360,12 +355,9 @@ void convert_elements(DType from, const void* src, DType to, void* dst, std::int
                              : to_complex<double>(from, src, dst, n);
   if (convert_fast(from, src, to, dst, n)) return;
   switch (carrier_of(from)) {
-    case Carrier::kI64:
-      return convert_through<std::int64_t>(from, src, to, dst, n);
-    case Carrier::kU64:
-      return convert_through<std::uint64_t>(from, src, to, dst, n);
-    case Carrier::kF64:
-      return convert_through<double>(from, src, to, dst, n);
+    case Carrier::kI64: return convert_through<std::int64_t>(from, src, to, dst, n);
+    case Carrier::kU64: return convert_through<std::uint64_t>(from, src, to, dst, n);
+    case Carrier::kF64: return convert_through<double>(from, src, to, dst, n);
   }
 }
 

@@ -79,10 +79,10 @@ class InternalError : public Error {
                                        SourceLoc where);
 
 // Checks an invariant of ours; never a check of input.
-#define XYLEM_CHECK(condition, detail)                                                       \
-  do {                                                                                       \
-    if (!(condition)) [[unlikely]]                                                           \
-      ::xylem::throw_internal_error(#condition, detail, ::xylem::SourceLoc::current());      \
+#define XYLEM_CHECK(condition, detail)                                                  \
+  do {                                                                                  \
+    if (!(condition)) [[unlikely]]                                                      \
+      ::xylem::throw_internal_error(#condition, detail, ::xylem::SourceLoc::current()); \
   } while (false)
 
 }  // namespace xylem

@@ -29,33 +29,21 @@ constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
 std::string_view advice(int error) {
   switch (error) {
     case ENOSPC:
-    case EDQUOT:
-      return "The disk or quota is full: free space or choose another place";
+    case EDQUOT: return "The disk or quota is full: free space or choose another place";
     case EACCES:
-    case EPERM:
-      return "Check the permissions of the path and its parents";
-    case EROFS:
-      return "The file system is read-only: choose another place";
-    case ENOENT:
-      return "Check the spelling; the path or one of its parents does not exist";
-    case ENOTDIR:
-      return "One of the parents is a file, not a directory";
-    case EISDIR:
-      return "The path is a directory; give a file";
+    case EPERM: return "Check the permissions of the path and its parents";
+    case EROFS: return "The file system is read-only: choose another place";
+    case ENOENT: return "Check the spelling; the path or one of its parents does not exist";
+    case ENOTDIR: return "One of the parents is a file, not a directory";
+    case EISDIR: return "The path is a directory; give a file";
     case EEXIST:
-    case ENOTEMPTY:
-      return "The path exists already: remove it or choose another name";
+    case ENOTEMPTY: return "The path exists already: remove it or choose another name";
     case EMFILE:
-    case ENFILE:
-      return "Too many files are open: raise the limit (ulimit -n)";
-    case EFBIG:
-      return "The file would exceed the size limit (ulimit -f) or the file system's";
-    case EXDEV:
-      return "Both paths must lie on one file system";
-    case EIO:
-      return "The disk reports an error: check the system's log";
-    default:
-      return "Check the path and the state of the file system";
+    case ENFILE: return "Too many files are open: raise the limit (ulimit -n)";
+    case EFBIG: return "The file would exceed the size limit (ulimit -f) or the file system's";
+    case EXDEV: return "Both paths must lie on one file system";
+    case EIO: return "The disk reports an error: check the system's log";
+    default: return "Check the path and the state of the file system";
   }
 }
 

@@ -31,36 +31,21 @@ struct FloatFormat {
 
 constexpr FloatFormat float_format(DType t) {
   switch (t) {
-    case DType::kF4E2M1FN:
-      return {2, 1, 1, Specials::kFinite};
-    case DType::kF6E2M3FN:
-      return {2, 3, 1, Specials::kFinite};
-    case DType::kF6E3M2FN:
-      return {3, 2, 3, Specials::kFinite};
-    case DType::kF8E3M4:
-      return {3, 4, 3, Specials::kIeee};
-    case DType::kF8E4M3:
-      return {4, 3, 7, Specials::kIeee};
-    case DType::kF8E4M3FN:
-      return {4, 3, 7, Specials::kFn};
-    case DType::kF8E4M3FNUZ:
-      return {4, 3, 8, Specials::kFnuz};
-    case DType::kF8E4M3B11FNUZ:
-      return {4, 3, 11, Specials::kFnuz};
-    case DType::kF8E5M2:
-      return {5, 2, 15, Specials::kIeee};
-    case DType::kF8E5M2FNUZ:
-      return {5, 2, 16, Specials::kFnuz};
-    case DType::kF8E8M0FNU:
-      return {8, 0, 127, Specials::kE8M0};
-    case DType::kBF16:
-      return {8, 7, 127, Specials::kIeee};
-    case DType::kF16:
-      return {5, 10, 15, Specials::kIeee};
-    case DType::kF32:
-      return {8, 23, 127, Specials::kIeee};
-    default:
-      return {11, 52, 1023, Specials::kIeee};
+    case DType::kF4E2M1FN: return {2, 1, 1, Specials::kFinite};
+    case DType::kF6E2M3FN: return {2, 3, 1, Specials::kFinite};
+    case DType::kF6E3M2FN: return {3, 2, 3, Specials::kFinite};
+    case DType::kF8E3M4: return {3, 4, 3, Specials::kIeee};
+    case DType::kF8E4M3: return {4, 3, 7, Specials::kIeee};
+    case DType::kF8E4M3FN: return {4, 3, 7, Specials::kFn};
+    case DType::kF8E4M3FNUZ: return {4, 3, 8, Specials::kFnuz};
+    case DType::kF8E4M3B11FNUZ: return {4, 3, 11, Specials::kFnuz};
+    case DType::kF8E5M2: return {5, 2, 15, Specials::kIeee};
+    case DType::kF8E5M2FNUZ: return {5, 2, 16, Specials::kFnuz};
+    case DType::kF8E8M0FNU: return {8, 0, 127, Specials::kE8M0};
+    case DType::kBF16: return {8, 7, 127, Specials::kIeee};
+    case DType::kF16: return {5, 10, 15, Specials::kIeee};
+    case DType::kF32: return {8, 23, 127, Specials::kIeee};
+    default: return {11, 52, 1023, Specials::kIeee};
   }
 }
 
@@ -68,14 +53,11 @@ constexpr FloatFormat float_format(DType t) {
 constexpr std::uint32_t max_finite_code(FloatFormat f) {
   const std::uint32_t all = (1u << (f.exponent_bits + f.mantissa_bits)) - 1;
   switch (f.specials) {
-    case Specials::kIeee:
-      return all - (1u << f.mantissa_bits);
+    case Specials::kIeee: return all - (1u << f.mantissa_bits);
     case Specials::kFn:
-    case Specials::kE8M0:
-      return all - 1;
+    case Specials::kE8M0: return all - 1;
     case Specials::kFnuz:
-    case Specials::kFinite:
-      return all;
+    case Specials::kFinite: return all;
   }
   return all;
 }
@@ -92,13 +74,10 @@ constexpr std::uint32_t nan_code(FloatFormat f, bool negative) {
     case Specials::kIeee:  // quiet, payload zero
       return sign_code(f, negative) | ((1u << f.exponent_bits) - 1) << f.mantissa_bits |
              1u << (f.mantissa_bits - 1);
-    case Specials::kFn:
-      return sign_code(f, negative) | (top - 1);
+    case Specials::kFn: return sign_code(f, negative) | (top - 1);
     case Specials::kFnuz:
-    case Specials::kFinite:
-      return top;  // NaN; for the finite types -0, as XLA has it
-    case Specials::kE8M0:
-      return top - 1;
+    case Specials::kFinite: return top;  // NaN; for the finite types -0, as XLA has it
+    case Specials::kE8M0: return top - 1;
   }
   return 0;
 }
@@ -107,10 +86,8 @@ constexpr std::uint32_t overflow_code(FloatFormat f, bool negative) {
   switch (f.specials) {
     case Specials::kIeee:
       return sign_code(f, negative) | ((1u << f.exponent_bits) - 1) << f.mantissa_bits;
-    case Specials::kFinite:
-      return sign_code(f, negative) | max_finite_code(f);
-    default:
-      return nan_code(f, negative);
+    case Specials::kFinite: return sign_code(f, negative) | max_finite_code(f);
+    default: return nan_code(f, negative);
   }
 }
 

@@ -28,8 +28,7 @@ struct Greedy {
   Greedy(double) {}
   Greedy(bool) {}
   template <class T>
-    requires std::is_integral_v<T>
-  Greedy(T) {}
+  requires std::is_integral_v<T> Greedy(T) {}
   template <class T>
   Greedy(std::span<const T>) {}
   template <class T>
@@ -121,9 +120,8 @@ TEST(ReflectTest, NamesFieldsAsDeclared) {
   EXPECT_EQ(names<Derived>(), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(names<NoDefault>(), (std::vector<std::string>{"value"}));
   EXPECT_EQ(names<Recursive<Greedy>>(), (std::vector<std::string>{"value", "children"}));
-  EXPECT_EQ(names<Containers>(),
-            (std::vector<std::string>{"layers", "table", "choice", "f", "any", "tuple", "pair",
-                                      "array", "name"}));
+  EXPECT_EQ(names<Containers>(), (std::vector<std::string>{"layers", "table", "choice", "f", "any",
+                                                           "tuple", "pair", "array", "name"}));
   EXPECT_EQ(names<Mixed>().back(), "constant");
   EXPECT_EQ(names<Many>()[31], "f31");
   EXPECT_TRUE(names<Empty>().empty());
@@ -188,8 +186,7 @@ TEST(ReflectTest, RecognisesWhatCannotBeReflected) {
   static_assert(reflect::internal::num_bases<Derived>() == 1);
   static_assert(reflect::internal::num_bases<Containers>() == 0);
   static_assert(reflect::internal::count_fields_from<Reference, 0, 0, false>() == -1);
-  static_assert(reflect::internal::count_fields_from<TooMany, 0, 0, false>() >
-                reflect::kMaxFields);
+  static_assert(reflect::internal::count_fields_from<TooMany, 0, 0, false>() > reflect::kMaxFields);
   static_assert(!reflect::Reflectable<Greedy>);
   static_assert(!reflect::Reflectable<int>);
 }

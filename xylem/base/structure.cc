@@ -68,14 +68,10 @@ T read(std::string_view bytes) {
 
 std::int64_t read_signed(std::string_view b) {
   switch (b.size()) {
-    case 1:
-      return read<std::int8_t>(b);
-    case 2:
-      return read<std::int16_t>(b);
-    case 4:
-      return read<std::int32_t>(b);
-    default:
-      return read<std::int64_t>(b);
+    case 1: return read<std::int8_t>(b);
+    case 2: return read<std::int16_t>(b);
+    case 4: return read<std::int32_t>(b);
+    default: return read<std::int64_t>(b);
   }
 }
 
@@ -165,43 +161,34 @@ std::string_view Structure::child_label(const Node& parent, std::uint32_t c) con
 
 std::string Structure::edge(const Node& parent, std::uint32_t c) const {
   switch (parent.kind) {
-    case NodeKind::kAggregate:
-      return fmt::format(".{}", parent.type->field_names[c]);
+    case NodeKind::kAggregate: return fmt::format(".{}", parent.type->field_names[c]);
     case NodeKind::kList:
-    case NodeKind::kTuple:
-      return fmt::format("[{}]", c);
+    case NodeKind::kTuple: return fmt::format("[{}]", c);
     case NodeKind::kMap: {
       const std::string& k = keys_[parent.data + c];
       return fmt::format("[{}]", parent.integer_keys ? k : quoted(k));
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 
 std::string Structure::print_static(const Node& n) const {
   const std::string_view b = static_bytes(n);
   switch (n.type->format) {
-    case StaticFormat::kBool:
-      return read<std::uint8_t>(b) ? "true" : "false";
-    case StaticFormat::kSigned:
-      return fmt::format("{}", read_signed(b));
-    case StaticFormat::kUnsigned:
-      return fmt::format("{}", read<std::uint64_t>(b));
+    case StaticFormat::kBool: return read<std::uint8_t>(b) ? "true" : "false";
+    case StaticFormat::kSigned: return fmt::format("{}", read_signed(b));
+    case StaticFormat::kUnsigned: return fmt::format("{}", read<std::uint64_t>(b));
     case StaticFormat::kFloat:
       return b.size() == 4 ? fmt::format("{}", read<float>(b)) : fmt::format("{}", read<double>(b));
-    case StaticFormat::kString:
-      return quoted(b);
+    case StaticFormat::kString: return quoted(b);
     case StaticFormat::kIntList: {
       std::string s = "[";
       for (std::size_t i = 0; i + 8 <= b.size(); i += 8)
         s += fmt::format("{}{}", i ? "," : "", read<std::int64_t>(b.substr(i)));
       return s + "]";
     }
-    case StaticFormat::kPointer:
-      return fmt::format("{:#x}", read<std::uint64_t>(b));
-    case StaticFormat::kOpaque:
-      break;
+    case StaticFormat::kPointer: return fmt::format("{:#x}", read<std::uint64_t>(b));
+    case StaticFormat::kOpaque: break;
   }
   std::string s(short_name(n.type->name));
   if (b.empty()) return s;
@@ -216,12 +203,8 @@ std::size_t Structure::print_node(std::size_t i, std::string& out) const {
   const std::size_t before = out.size();
   const char* close = "";
   switch (n.kind) {
-    case NodeKind::kLeaf:
-      out += n.empty ? '-' : '*';
-      return i;
-    case NodeKind::kStatic:
-      out += print_static(n);
-      return i;
+    case NodeKind::kLeaf: out += n.empty ? '-' : '*'; return i;
+    case NodeKind::kStatic: out += print_static(n); return i;
     case NodeKind::kOptional:
       if (n.children == 0) out += "None";
       break;
@@ -578,14 +561,9 @@ std::string PathVisitor::path() const {
         p += f.type->field_names[f.next];
         break;
       case NodeKind::kList:
-      case NodeKind::kTuple:
-        p += fmt::format("[{}]", f.next);
-        break;
-      case NodeKind::kMap:
-        p += f.key;
-        break;
-      default:
-        break;
+      case NodeKind::kTuple: p += fmt::format("[{}]", f.next); break;
+      case NodeKind::kMap: p += f.key; break;
+      default: break;
     }
   }
   return p;
@@ -596,22 +574,14 @@ std::string PathVisitor::path() const {
 std::string Structure::describe_node(std::size_t i) const {
   const Node& n = nodes_[i];
   switch (n.kind) {
-    case NodeKind::kLeaf:
-      return n.empty ? "an empty leaf" : "a leaf";
-    case NodeKind::kStatic:
-      return print_static(n);
-    case NodeKind::kOptional:
-      return n.children ? "a value" : "no value";
-    case NodeKind::kList:
-      return fmt::format("a list of {}", n.children);
-    case NodeKind::kTuple:
-      return fmt::format("a tuple of {}", n.children);
-    case NodeKind::kVariant:
-      return fmt::format("alternative {}", n.data_size);
-    case NodeKind::kAggregate:
-      return std::string(short_name(n.type->name));
-    case NodeKind::kMap:
-      break;
+    case NodeKind::kLeaf: return n.empty ? "an empty leaf" : "a leaf";
+    case NodeKind::kStatic: return print_static(n);
+    case NodeKind::kOptional: return n.children ? "a value" : "no value";
+    case NodeKind::kList: return fmt::format("a list of {}", n.children);
+    case NodeKind::kTuple: return fmt::format("a tuple of {}", n.children);
+    case NodeKind::kVariant: return fmt::format("alternative {}", n.data_size);
+    case NodeKind::kAggregate: return std::string(short_name(n.type->name));
+    case NodeKind::kMap: break;
   }
   std::string s = "a map with keys ";
   for (std::uint32_t c = 0; c < n.children; ++c)

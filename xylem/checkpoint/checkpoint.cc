@@ -318,12 +318,9 @@ Checkpoint open_checkpoint(const FileSystem& fs, const std::string& given,
                       "one whose saving has not ended, by its name",
                       "Wait for the save, or use an earlier step"});
   switch (classify_path(fs, path)) {
-    case PathKind::kMissing:
-      no_checkpoint(path, "nothing is there");
-    case PathKind::kFile:
-      return open_file(fs, path, options);
-    case PathKind::kStep:
-      return open_step(fs, path, options);
+    case PathKind::kMissing: no_checkpoint(path, "nothing is there");
+    case PathKind::kFile: return open_file(fs, path, options);
+    case PathKind::kStep: return open_step(fs, path, options);
     case PathKind::kSafetensors: {
       Checkpoint out;
       out.format = "safetensors";
@@ -362,8 +359,7 @@ Checkpoint open_checkpoint(const FileSystem& fs, const std::string& given,
       if (!in_step && fs.is_file(join_path(path, "checkpoint"))) out.format = "flax-msgpack";
       return out;
     }
-    case PathKind::kUnknown:
-      break;
+    case PathKind::kUnknown: break;
   }
   no_checkpoint(path, "a directory with nothing that is known");
 }

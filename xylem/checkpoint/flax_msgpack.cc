@@ -43,8 +43,7 @@ class Reader {
     if (b < 0xa0) return list(b & 15, depth);
     if (b < 0xc0) return text(Kind::kText, b & 31);
     switch (b) {
-      case 0xc0:
-        return {};
+      case 0xc0: return {};
       case 0xc2:
       case 0xc3: {
         Value v;
@@ -52,63 +51,39 @@ class Reader {
         v.integer = b & 1;
         return v;
       }
-      case 0xc4:
-        return text(Kind::kBytes, big<std::uint8_t>());
-      case 0xc5:
-        return text(Kind::kBytes, big<std::uint16_t>());
-      case 0xc6:
-        return text(Kind::kBytes, big<std::uint32_t>());
-      case 0xc7:
-        return extension(big<std::uint8_t>(), depth);
-      case 0xc8:
-        return extension(big<std::uint16_t>(), depth);
-      case 0xc9:
-        return extension(big<std::uint32_t>(), depth);
-      case 0xca:
-        return number(static_cast<double>(std::bit_cast<float>(big<std::uint32_t>())));
-      case 0xcb:
-        return number(std::bit_cast<double>(big<std::uint64_t>()));
-      case 0xcc:
-        return integer(big<std::uint8_t>());
-      case 0xcd:
-        return integer(big<std::uint16_t>());
-      case 0xce:
-        return integer(big<std::uint32_t>());
+      case 0xc4: return text(Kind::kBytes, big<std::uint8_t>());
+      case 0xc5: return text(Kind::kBytes, big<std::uint16_t>());
+      case 0xc6: return text(Kind::kBytes, big<std::uint32_t>());
+      case 0xc7: return extension(big<std::uint8_t>(), depth);
+      case 0xc8: return extension(big<std::uint16_t>(), depth);
+      case 0xc9: return extension(big<std::uint32_t>(), depth);
+      case 0xca: return number(static_cast<double>(std::bit_cast<float>(big<std::uint32_t>())));
+      case 0xcb: return number(std::bit_cast<double>(big<std::uint64_t>()));
+      case 0xcc: return integer(big<std::uint8_t>());
+      case 0xcd: return integer(big<std::uint16_t>());
+      case 0xce: return integer(big<std::uint32_t>());
       case 0xcf: {
         Value v = integer(static_cast<std::int64_t>(big<std::uint64_t>()));
         v.is_unsigned = true;
         return v;
       }
-      case 0xd0:
-        return integer(static_cast<std::int8_t>(big<std::uint8_t>()));
-      case 0xd1:
-        return integer(static_cast<std::int16_t>(big<std::uint16_t>()));
-      case 0xd2:
-        return integer(static_cast<std::int32_t>(big<std::uint32_t>()));
-      case 0xd3:
-        return integer(static_cast<std::int64_t>(big<std::uint64_t>()));
+      case 0xd0: return integer(static_cast<std::int8_t>(big<std::uint8_t>()));
+      case 0xd1: return integer(static_cast<std::int16_t>(big<std::uint16_t>()));
+      case 0xd2: return integer(static_cast<std::int32_t>(big<std::uint32_t>()));
+      case 0xd3: return integer(static_cast<std::int64_t>(big<std::uint64_t>()));
       case 0xd4:
       case 0xd5:
       case 0xd6:
       case 0xd7:
-      case 0xd8:
-        return extension(1u << (b - 0xd4), depth);
-      case 0xd9:
-        return text(Kind::kText, big<std::uint8_t>());
-      case 0xda:
-        return text(Kind::kText, big<std::uint16_t>());
-      case 0xdb:
-        return text(Kind::kText, big<std::uint32_t>());
-      case 0xdc:
-        return list(big<std::uint16_t>(), depth);
-      case 0xdd:
-        return list(big<std::uint32_t>(), depth);
-      case 0xde:
-        return map(big<std::uint16_t>(), depth);
-      case 0xdf:
-        return map(big<std::uint32_t>(), depth);
-      default:
-        r_.fail("a msgpack value", fmt::format("byte {:#x}", b));
+      case 0xd8: return extension(1u << (b - 0xd4), depth);
+      case 0xd9: return text(Kind::kText, big<std::uint8_t>());
+      case 0xda: return text(Kind::kText, big<std::uint16_t>());
+      case 0xdb: return text(Kind::kText, big<std::uint32_t>());
+      case 0xdc: return list(big<std::uint16_t>(), depth);
+      case 0xdd: return list(big<std::uint32_t>(), depth);
+      case 0xde: return map(big<std::uint16_t>(), depth);
+      case 0xdf: return map(big<std::uint32_t>(), depth);
+      default: r_.fail("a msgpack value", fmt::format("byte {:#x}", b));
     }
   }
   void require_done() {
@@ -259,9 +234,7 @@ HostArray join_pieces(const Value& v, std::string_view name) {
 
 void flatten(const Value& v, KeyPath& path, std::string_view name, LeafTree& out) {
   switch (v.kind) {
-    case Kind::kNil:
-      out.push_back(empty_leaf(path, LeafKind::kNone));
-      return;
+    case Kind::kNil: out.push_back(empty_leaf(path, LeafKind::kNone)); return;
     case Kind::kBool:
       out.push_back(array_leaf(path, HostArray::scalar(v.integer != 0), LeafKind::kScalar));
       return;
@@ -276,9 +249,7 @@ void flatten(const Value& v, KeyPath& path, std::string_view name, LeafTree& out
       out.push_back(array_leaf(path, HostArray::scalar(v.number), LeafKind::kScalar));
       return;
     case Kind::kText:
-    case Kind::kBytes:
-      out.push_back(string_leaf(path, std::string(v.text)));
-      return;
+    case Kind::kBytes: out.push_back(string_leaf(path, std::string(v.text))); return;
     case Kind::kArray:
       out.push_back(array_leaf(path, v.array, v.scalar ? LeafKind::kScalar : LeafKind::kNumpy));
       return;

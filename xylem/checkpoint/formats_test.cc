@@ -397,15 +397,11 @@ TEST(OrbaxTree, HostileFilesGiveErrorsOnly) {
       for (int i = 0; i < 60; ++i) {
         std::string bad = good;
         switch (random() % 4) {
-          case 0:
-            bad.resize(random() % (bad.size() + 1));
-            break;
+          case 0: bad.resize(random() % (bad.size() + 1)); break;
           case 1:
             if (!bad.empty()) bad[random() % bad.size()] ^= static_cast<char>(1 << random() % 8);
             break;
-          case 2:
-            bad = random_bytes(random, random() % 300);
-            break;
+          case 2: bad = random_bytes(random, random() % 300); break;
           default:
             if (!bad.empty()) bad[random() % bad.size()] = static_cast<char>(random());
             bad += random_bytes(random, random() % 5);

@@ -76,33 +76,15 @@ T load(const std::byte* p) {
 
 void append_element(std::string& out, DType t, const std::byte* p) {
   switch (t) {
-    case DType::kBool:
-      out += load<std::uint8_t>(p) != 0 ? "true" : "false";
-      return;
-    case DType::kI8:
-      fmt::format_to(std::back_inserter(out), "{}", load<std::int8_t>(p));
-      return;
-    case DType::kI16:
-      fmt::format_to(std::back_inserter(out), "{}", load<std::int16_t>(p));
-      return;
-    case DType::kI32:
-      fmt::format_to(std::back_inserter(out), "{}", load<std::int32_t>(p));
-      return;
-    case DType::kI64:
-      fmt::format_to(std::back_inserter(out), "{}", load<std::int64_t>(p));
-      return;
-    case DType::kU8:
-      fmt::format_to(std::back_inserter(out), "{}", load<std::uint8_t>(p));
-      return;
-    case DType::kU16:
-      fmt::format_to(std::back_inserter(out), "{}", load<std::uint16_t>(p));
-      return;
-    case DType::kU32:
-      fmt::format_to(std::back_inserter(out), "{}", load<std::uint32_t>(p));
-      return;
-    case DType::kU64:
-      fmt::format_to(std::back_inserter(out), "{}", load<std::uint64_t>(p));
-      return;
+    case DType::kBool: out += load<std::uint8_t>(p) != 0 ? "true" : "false"; return;
+    case DType::kI8: fmt::format_to(std::back_inserter(out), "{}", load<std::int8_t>(p)); return;
+    case DType::kI16: fmt::format_to(std::back_inserter(out), "{}", load<std::int16_t>(p)); return;
+    case DType::kI32: fmt::format_to(std::back_inserter(out), "{}", load<std::int32_t>(p)); return;
+    case DType::kI64: fmt::format_to(std::back_inserter(out), "{}", load<std::int64_t>(p)); return;
+    case DType::kU8: fmt::format_to(std::back_inserter(out), "{}", load<std::uint8_t>(p)); return;
+    case DType::kU16: fmt::format_to(std::back_inserter(out), "{}", load<std::uint16_t>(p)); return;
+    case DType::kU32: fmt::format_to(std::back_inserter(out), "{}", load<std::uint32_t>(p)); return;
+    case DType::kU64: fmt::format_to(std::back_inserter(out), "{}", load<std::uint64_t>(p)); return;
     case DType::kI2:
     case DType::kI4:
     case DType::kU2:
@@ -113,21 +95,15 @@ void append_element(std::string& out, DType t, const std::byte* p) {
       fmt::format_to(std::back_inserter(out), "{}", v);
       return;
     }
-    case DType::kF32:
-      out += number(load<float>(p));
-      return;
-    case DType::kF64:
-      out += number(load<double>(p));
-      return;
+    case DType::kF32: out += number(load<float>(p)); return;
+    case DType::kF64: out += number(load<double>(p)); return;
     case DType::kC64:
       out += fmt::format("[{}, {}]", number(load<float>(p)), number(load<float>(p + 4)));
       return;
     case DType::kC128:
       out += fmt::format("[{}, {}]", number(load<double>(p)), number(load<double>(p + 8)));
       return;
-    case DType::kFloat0:
-      out += "0";
-      return;
+    case DType::kFloat0: out += "0"; return;
     default:
       out += narrow_text(t, dtype_bytes(t) == 1 ? load<std::uint8_t>(p) : load<std::uint16_t>(p));
   }
@@ -152,8 +128,7 @@ std::string leaf_json(const Item& item, std::size_t i, bool values) {
   const LeafInfo& l = item.leaves()[i];
   std::string out = "{\"path\": " + path_json(l.path);
   switch (l.kind) {
-    case LeafKind::kString:
-      return out + ", \"value\": " + json_quote(l.text) + "}";
+    case LeafKind::kString: return out + ", \"value\": " + json_quote(l.text) + "}";
     case LeafKind::kScalar:
       if (l.shape.size() != 0) break;
       out += ", \"value\": ";
@@ -165,10 +140,8 @@ std::string leaf_json(const Item& item, std::size_t i, bool values) {
       }
       return out + "}";
     case LeafKind::kArray:
-    case LeafKind::kNumpy:
-      break;
-    default:
-      return out + ", \"value\": null}";
+    case LeafKind::kNumpy: break;
+    default: return out + ", \"value\": null}";
   }
   out +=
       fmt::format(", \"dtype\": {}, \"shape\": {}", json_quote(l.dtype_name), shape_json(l.shape));

@@ -17,19 +17,11 @@ void LeafTreeBuilder::enter() {
   Level& l = levels_.back();
   const std::size_t i = l.next++;
   switch (l.kind) {
-    case NodeKind::kAggregate:
-      path_.push_back({std::string(l.type->field_names[i]), false});
-      break;
+    case NodeKind::kAggregate: path_.push_back({std::string(l.type->field_names[i]), false}); break;
     case NodeKind::kList:
-    case NodeKind::kTuple:
-      path_.push_back({fmt::format("{}", i), true});
-      break;
-    case NodeKind::kMap:
-      path_.push_back({l.key, false});
-      break;
-    default:
-      pushed_.push_back(false);
-      return;
+    case NodeKind::kTuple: path_.push_back({fmt::format("{}", i), true}); break;
+    case NodeKind::kMap: path_.push_back({l.key, false}); break;
+    default: pushed_.push_back(false); return;
   }
   pushed_.push_back(true);
 }

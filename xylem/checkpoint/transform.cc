@@ -59,8 +59,7 @@ std::vector<Entry> apply(std::vector<Entry> in, const Transform& t) {
       continue;
     }
     switch (t.kind) {
-      case Transform::Kind::kDrop:
-        break;
+      case Transform::Kind::kDrop: break;
       case Transform::Kind::kRename:
         rename(e, match.format(t.to));
         out.push_back(std::move(e));

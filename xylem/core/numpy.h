@@ -176,8 +176,7 @@ Array isinf(const ArrayArg& x);
 Array isfinite(const ArrayArg& x);
 Array where(const ArrayArg& condition, const ArrayArg& x, const ArrayArg& y);
 Array clip(const ArrayArg& x, const ArrayArg& min, const ArrayArg& max);
-Array nan_to_num(const ArrayArg& x, double nan = 0.0,
-                 std::optional<double> posinf = std::nullopt,
+Array nan_to_num(const ArrayArg& x, double nan = 0.0, std::optional<double> posinf = std::nullopt,
                  std::optional<double> neginf = std::nullopt);
 // The first choice whose condition holds, else `otherwise`.
 Array select(std::span<const Array> conditions, std::span<const Array> choices,
@@ -338,7 +337,14 @@ struct IntInfo {
 };
 IntInfo iinfo(DType dtype);
 enum class DTypeGroup : std::uint8_t {
-  kBool, kInteger, kSignedInteger, kUnsignedInteger, kFloating, kComplexFloating, kInexact, kNumber
+  kBool,
+  kInteger,
+  kSignedInteger,
+  kUnsignedInteger,
+  kFloating,
+  kComplexFloating,
+  kInexact,
+  kNumber
 };
 bool issubdtype(DType dtype, DTypeGroup group);
 DType result_type(std::initializer_list<ArrayArg> xs);

@@ -103,21 +103,11 @@ std::string State::to_json(int indent) const {
     const Token& t = tokens_[i];
     if (!open.empty() && open.back().second) w.key(key_of(t));
     switch (t.kind) {
-      case Kind::kObject:
-        w.begin_object();
-        break;
-      case Kind::kArray:
-        w.begin_array();
-        break;
-      case Kind::kInteger:
-        w.value(t.value);
-        break;
-      case Kind::kBool:
-        w.value(t.value != 0);
-        break;
-      case Kind::kNull:
-        w.null();
-        break;
+      case Kind::kObject: w.begin_object(); break;
+      case Kind::kArray: w.begin_array(); break;
+      case Kind::kInteger: w.value(t.value); break;
+      case Kind::kBool: w.value(t.value != 0); break;
+      case Kind::kNull: w.null(); break;
       case Kind::kString:
         w.value(std::string_view(text_).substr(static_cast<std::size_t>(t.value), t.text_size));
         break;

@@ -166,9 +166,7 @@ const Dims& Attrs::dims(std::string_view name) const { return typed<Dims>(*this,
 const std::string& Attrs::str(std::string_view name) const {
   return typed<std::string>(*this, name);
 }
-const HostArray& Attrs::array(std::string_view name) const {
-  return typed<HostArray>(*this, name);
-}
+const HostArray& Attrs::array(std::string_view name) const { return typed<HostArray>(*this, name); }
 
 std::int64_t Attrs::i64_or(std::string_view name, std::int64_t otherwise) const {
   return has(name) ? i64(name) : otherwise;

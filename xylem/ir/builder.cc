@@ -10,8 +10,8 @@ Builder::Builder(std::string name) { graph_.name = std::move(name); }
 
 ValueId Builder::param(Type type, Attrs attrs) {
   auto id = static_cast<ValueId>(graph_.values.size());
-  graph_.values.push_back({std::move(type), -1, static_cast<std::int32_t>(graph_.params.size()),
-                           nullptr});
+  graph_.values.push_back(
+      {std::move(type), -1, static_cast<std::int32_t>(graph_.params.size()), nullptr});
   graph_.params.push_back(id);
   if (!attrs.empty() || !graph_.param_attrs.empty()) {
     graph_.param_attrs.resize(graph_.params.size());
@@ -68,7 +68,8 @@ ValueId Builder::splat(DType dtype, const Dims& dims, double value) {
 std::vector<ValueId> Builder::inline_graph(const Graph& g, std::span<const ValueId> args) {
   XYLEM_CHECK(args.size() == g.params.size(), g.name);
   std::vector<ValueId> map(g.values.size(), kNoValue);
-  for (std::size_t i = 0; i < args.size(); ++i) map[static_cast<std::size_t>(g.params[i])] = args[i];
+  for (std::size_t i = 0; i < args.size(); ++i)
+    map[static_cast<std::size_t>(g.params[i])] = args[i];
   ValueIds operands;
   for (const Op& op : g.ops) {
     operands.clear();

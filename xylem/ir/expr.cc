@@ -35,9 +35,9 @@ Expr operator/(double x, Expr y) { return like(y, x) / y; }
 
 Expr compare(Expr x, Expr y, std::string_view direction) {
   DType t = x.dtype();
-  std::string_view type = is_float(t) || is_complex(t)           ? "FLOAT"
+  std::string_view type = is_float(t) || is_complex(t)       ? "FLOAT"
                           : is_unsigned_int(t) || is_bool(t) ? "UNSIGNED"
-                                                                 : "SIGNED";
+                                                             : "SIGNED";
   return {x.b, x.b->one(ops::kCompare, {x.v, y.v},
                         Attrs{{"comparison_direction", Attr(EnumAttr(direction))},
                               {"compare_type", Attr(EnumAttr(type))}})};

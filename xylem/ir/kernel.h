@@ -51,14 +51,14 @@ struct Kernel {
 
   struct Axis {
     AxisKind kind = AxisKind::kParallel;
-    std::int64_t size = 1;      // static size, or -1:
-    int scalar = -1;            // index of the launch scalar that holds it
+    std::int64_t size = 1;  // static size, or -1:
+    int scalar = -1;        // index of the launch scalar that holds it
     friend bool operator==(const Axis&, const Axis&) = default;
   };
 
   // Which block of the buffer the body sees at a grid point. Empty `block`: the whole buffer.
-  // Otherwise start_d = sum_a coef[d * num_axes + a] * grid_a + offset_d (elements), and the ref has
-  // the shape `block`; parts outside of the buffer must not be touched by the body.
+  // Otherwise start_d = sum_a coef[d * num_axes + a] * grid_a + offset_d (elements), and the ref
+  // has the shape `block`; parts outside of the buffer must not be touched by the body.
   struct BlockMap {
     Dims block;
     Dims coef;
@@ -68,7 +68,7 @@ struct Kernel {
 
   struct Param {
     DType dtype = DType::kF32;
-    Dims dims;                               // of the buffer
+    Dims dims;  // of the buffer
     Access access = Access::kRead;
     MemorySpace space = MemorySpace::kDevice;  // kScratch: not passed at launch, private per worker
     BlockMap map;

@@ -32,10 +32,10 @@ GraphPtr expand_once(const Graph& g, const Which& which) {
     b.set_location(op.loc);
     if (which(*op.def)) {
       if (op.def->expand == nullptr)
-        throw UserError(ErrorParts{op.def->name, "the op must have a decomposition here",
-                                   "this one has none",
-                                   "Transform the program until the op is gone"},
-                        op.loc.source);
+        throw UserError(
+            ErrorParts{op.def->name, "the op must have a decomposition here", "this one has none",
+                       "Transform the program until the op is gone"},
+            op.loc.source);
       results = op.def->expand(b, op, operands);
     } else {
       std::vector<GraphPtr> regions;

@@ -117,9 +117,9 @@ TEST(LegalizeTest, CallsAreInlinedAndIdentitiesVanish) {
   expect_same_value(ops::kRemat, args, {{"prevent_cse", true}}, {add});
   Type f = Type::tensor(DType::kF32);
   expect_same_value(ops::kCustomJvp, args, {}, {add, testing::passing_body({f, f, f, f}, {0, 2})});
-  expect_same_value(ops::kCustomVjp, args, {},
-                    {add, testing::passing_body({f, f}, {0, 1}),
-                     testing::passing_body({f, f}, {1, 1})});
+  expect_same_value(
+      ops::kCustomVjp, args, {},
+      {add, testing::passing_body({f, f}, {0, 1}), testing::passing_body({f, f}, {1, 1})});
   expect_same_value(ops::kStopGradient, {args[0]});
   expect_same_value(ops::kCheckpointName, {args[0]}, {{"name", "x"}});
 }
@@ -136,8 +136,7 @@ TEST(LegalizeTest, NextAfterIsMadeOfBitOperations) {
     Builder b("test");
     ValueId p = b.param(Type::tensor(t, {n})), q = b.param(Type::tensor(t, {n}));
     GraphPtr g = b.finish({b.one(ops::kNextAfter, {p, q})});
-    GraphPtr basic =
-        decompose(g, [](const OpDef& def) { return &def == &ops::kNextAfter; });
+    GraphPtr basic = decompose(g, [](const OpDef& def) { return &def == &ops::kNextAfter; });
     EXPECT_GT(basic->ops.size(), 1u);
     HostArray want = evaluate(*g, args)[0], got = evaluate(*basic, args)[0];
     for (std::int64_t i = 0; i < n; ++i) {

@@ -38,34 +38,20 @@ const char* kind_name(AttrKind k) {
 
 bool has_kind(const Attr& a, AttrKind k) {
   switch (k) {
-    case AttrKind::kUnit:
-      return a.is_unit() || a.get<bool>();
-    case AttrKind::kBool:
-      return a.get<bool>() || a.is_unit();
-    case AttrKind::kInt:
-      return a.get<std::int64_t>() || a.get<ScalarAttr>();
-    case AttrKind::kFloat:
-      return a.get<double>() || a.get<ScalarAttr>();
-    case AttrKind::kString:
-      return a.get<std::string>() != nullptr;
-    case AttrKind::kDims:
-      return a.get<Dims>() != nullptr;
-    case AttrKind::kArray:
-      return a.get<HostArray>() != nullptr;
-    case AttrKind::kDType:
-      return a.get<DType>() != nullptr;
-    case AttrKind::kType:
-      return a.get<Type>() != nullptr;
-    case AttrKind::kEnum:
-      return a.get<EnumAttr>() != nullptr;
-    case AttrKind::kSymbol:
-      return a.get<SymbolAttr>() != nullptr;
-    case AttrKind::kList:
-      return a.list() != nullptr;
-    case AttrKind::kDict:
-      return a.dict() != nullptr;
-    case AttrKind::kAny:
-      return true;
+    case AttrKind::kUnit: return a.is_unit() || a.get<bool>();
+    case AttrKind::kBool: return a.get<bool>() || a.is_unit();
+    case AttrKind::kInt: return a.get<std::int64_t>() || a.get<ScalarAttr>();
+    case AttrKind::kFloat: return a.get<double>() || a.get<ScalarAttr>();
+    case AttrKind::kString: return a.get<std::string>() != nullptr;
+    case AttrKind::kDims: return a.get<Dims>() != nullptr;
+    case AttrKind::kArray: return a.get<HostArray>() != nullptr;
+    case AttrKind::kDType: return a.get<DType>() != nullptr;
+    case AttrKind::kType: return a.get<Type>() != nullptr;
+    case AttrKind::kEnum: return a.get<EnumAttr>() != nullptr;
+    case AttrKind::kSymbol: return a.get<SymbolAttr>() != nullptr;
+    case AttrKind::kList: return a.list() != nullptr;
+    case AttrKind::kDict: return a.dict() != nullptr;
+    case AttrKind::kAny: return true;
   }
   return false;
 }

@@ -16,23 +16,35 @@ namespace xylem::ir {
 
 // What passes ask about an op instead of listing opcodes.
 enum Trait : std::uint32_t {
-  kPointwise = 1u << 0,     // operands and results have one shape; element i depends on elements i
-  kCommutative = 1u << 1,   // of two operands
-  kAssociative = 1u << 2,   // up to rounding; may be reordered by reductions
-  kEffect = 1u << 3,        // reads or writes state: keeps its order, is never removed or merged
-  kConstant = 1u << 4,      // no operands, one result, the value is attribute "value"
-  kStructural = 1u << 5,    // moves elements without arithmetic (reshape, transpose, slice, …)
-  kControlFlow = 1u << 6,   // regions executed zero or more times
-  kLinear = 1u << 7,        // linear in all operands together
-  kIdempotent = 1u << 8,    // op(op(x)) == op(x)
+  kPointwise = 1u << 0,    // operands and results have one shape; element i depends on elements i
+  kCommutative = 1u << 1,  // of two operands
+  kAssociative = 1u << 2,  // up to rounding; may be reordered by reductions
+  kEffect = 1u << 3,       // reads or writes state: keeps its order, is never removed or merged
+  kConstant = 1u << 4,     // no operands, one result, the value is attribute "value"
+  kStructural = 1u << 5,   // moves elements without arithmetic (reshape, transpose, slice, …)
+  kControlFlow = 1u << 6,  // regions executed zero or more times
+  kLinear = 1u << 7,       // linear in all operands together
+  kIdempotent = 1u << 8,   // op(op(x)) == op(x)
   kTranscendental = 1u << 9,  // result within a stated error bound rather than exact
-  kExact = 1u << 10,        // correctly rounded: bit-equal on interpreter and compiler
-  kXylem = 1u << 11,        // not StableHLO or CHLO: legalised before export
-  kKernelOnly = 1u << 12,   // only in kernel bodies
+  kExact = 1u << 10,          // correctly rounded: bit-equal on interpreter and compiler
+  kXylem = 1u << 11,          // not StableHLO or CHLO: legalised before export
+  kKernelOnly = 1u << 12,     // only in kernel bodies
 };
 
 enum class AttrKind : std::uint8_t {
-  kUnit, kBool, kInt, kFloat, kString, kDims, kArray, kDType, kType, kEnum, kSymbol, kList, kDict,
+  kUnit,
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kDims,
+  kArray,
+  kDType,
+  kType,
+  kEnum,
+  kSymbol,
+  kList,
+  kDict,
   kAny,
 };
 

@@ -18,9 +18,9 @@ enum class TypeKind : std::uint8_t {
   kTensor,
   kToken,  // orders effects
   kTuple,
-  kRef,    // mutable memory of `dtype` and `dims`, in a memory space
-  kKey,    // PRNG key array; `extra->name` is the implementation ("fry")
-  kFuture,  // results of async_start until async_done
+  kRef,      // mutable memory of `dtype` and `dims`, in a memory space
+  kKey,      // PRNG key array; `extra->name` is the implementation ("fry")
+  kFuture,   // results of async_start until async_done
   kForeign,  // a type of another dialect, which we only carry; `extra->name` is its text
 };
 
@@ -44,10 +44,10 @@ class Type;
 
 // The rarely used parts of a type.
 struct TypeExtra {
-  Dims bounds;                  // per dimension, kDynamic = none; empty = no bounds
-  std::string encoding;         // foreign tensor encoding, as text
-  std::string name;             // PRNG implementation of a key; text of a foreign type
-  std::vector<Type> elements;   // of a tuple or future
+  Dims bounds;                               // per dimension, kDynamic = none; empty = no bounds
+  std::string encoding;                      // foreign tensor encoding, as text
+  std::string name;                          // PRNG implementation of a key; text of a foreign type
+  std::vector<Type> elements;                // of a tuple or future
   std::shared_ptr<const QuantParams> quant;  // `dtype` is then the expressed type
   MemorySpace space = MemorySpace::kAny;
   friend bool operator==(const TypeExtra& a, const TypeExtra& b);
@@ -89,7 +89,8 @@ class Type {
 
   Type with_dims(Dims dims) const;
   Type with_dtype(DType dtype) const;
-  // Native text: "f32[2,3]", "token", "(f32[], i32[2])", "future(f32[])", "ref<f32[8]>", "key<fry>[2]".
+  // Native text: "f32[2,3]", "token", "(f32[], i32[2])", "future(f32[])", "ref<f32[8]>",
+  // "key<fry>[2]".
   std::string to_string() const;
   // StableHLO text: "tensor<2x3xf32>".
   std::string to_mlir() const;

@@ -29,7 +29,8 @@ class Verifier {
       const Op& op = g.ops[i];
       std::string here = fmt::format("{}/op {}", path, i);
       bool ok = op.def != nullptr;
-      for (ValueId v : op.operands) ok = ok && in_range(g, v) && defined[static_cast<std::size_t>(v)];
+      for (ValueId v : op.operands)
+        ok = ok && in_range(g, v) && defined[static_cast<std::size_t>(v)];
       if (!ok) {
         report(fmt::format("{}: operands must be defined before their use",
                            op.def ? op.def->name : "op"),

@@ -21,8 +21,7 @@ Array Block::operator()(const ArrayArg& x) const {
   return h + mlp(mlp_norm(h));
 }
 
-std::pair<Array, nn::KVCache> Block::operator()(const ArrayArg& x,
-                                                const nn::KVCache& cache) const {
+std::pair<Array, nn::KVCache> Block::operator()(const ArrayArg& x, const nn::KVCache& cache) const {
   auto [y, next] = attention(attention_norm(x), cache);
   Array h = x.array + y;
   return {h + mlp(mlp_norm(h)), next};
@@ -82,8 +81,8 @@ std::pair<Array, std::vector<nn::KVCache>> Gpt::operator()(
 std::vector<nn::KVCache> Gpt::make_caches(std::int64_t batch, std::int64_t max_length) const {
   std::vector<nn::KVCache> r;
   for (const Block& b : layers)
-    r.push_back(nn::KVCache::make(batch, max_length, b.attention.num_kv_heads,
-                                  b.attention.head_dim, embed.embedding.dtype()));
+    r.push_back(nn::KVCache::make(batch, max_length, b.attention.num_kv_heads, b.attention.head_dim,
+                                  embed.embedding.dtype()));
   return r;
 }
 

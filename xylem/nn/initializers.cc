@@ -22,12 +22,9 @@ double fan(const Initializer& init, const Dims& shape) {
       static_cast<double>(num_elements(shape)) / static_cast<double>(in) / static_cast<double>(out);
   double fan_in = static_cast<double>(in) * field, fan_out = static_cast<double>(out) * field;
   switch (init.mode) {
-    case Mode::kFanIn:
-      return fan_in;
-    case Mode::kFanOut:
-      return fan_out;
-    case Mode::kFanAvg:
-      break;
+    case Mode::kFanIn: return fan_in;
+    case Mode::kFanOut: return fan_out;
+    case Mode::kFanAvg: break;
   }
   return (fan_in + fan_out) / 2;
 }
@@ -41,24 +38,18 @@ Array scalar(DType dtype, double v) { return full({}, v, dtype); }
 
 Array Initializer::operator()(const random::Key& key, Dims shape, DType dtype) const {
   switch (kind) {
-    case Kind::kConstant:
-      return full(shape, scale, dtype);
-    case Kind::kNormal:
-      return multiply(random::normal(key, shape, dtype), scalar(dtype, scale));
-    case Kind::kUniform:
-      return multiply(random::uniform(key, shape, dtype), scalar(dtype, scale));
-    case Kind::kVarianceScaling:
-      break;
+    case Kind::kConstant: return full(shape, scale, dtype);
+    case Kind::kNormal: return multiply(random::normal(key, shape, dtype), scalar(dtype, scale));
+    case Kind::kUniform: return multiply(random::uniform(key, shape, dtype), scalar(dtype, scale));
+    case Kind::kVarianceScaling: break;
   }
   // The variance is a number of the array's dtype, as in the original.
   Array variance = divide(scalar(dtype, scale), scalar(dtype, std::max(1.0, fan(*this, shape))));
   switch (distribution) {
-    case Distribution::kNormal:
-      return multiply(random::normal(key, shape, dtype), sqrt(variance));
+    case Distribution::kNormal: return multiply(random::normal(key, shape, dtype), sqrt(variance));
     case Distribution::kUniform:
       return multiply(random::uniform(key, shape, dtype, -1.0, 1.0), sqrt(multiply(3.0, variance)));
-    case Distribution::kTruncatedNormal:
-      break;
+    case Distribution::kTruncatedNormal: break;
   }
   Array stddev = divide(sqrt(variance), scalar(dtype, kTruncatedDeviation));
   return multiply(random::truncated_normal(key, -2.0, 2.0, shape, dtype), stddev);

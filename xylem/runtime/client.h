@@ -77,8 +77,8 @@ class Buffer {
 using BufferPtr = std::shared_ptr<Buffer>;
 
 struct CompileOptions {
-  bool quick = false;           // less optimisation, for code that runs once
-  std::string name;             // shown in logs and profiles
+  bool quick = false;  // less optimisation, for code that runs once
+  std::string name;    // shown in logs and profiles
   // Parameters whose buffers may be taken for results (by index).
   std::vector<int> donated;
 };

@@ -114,14 +114,17 @@ TEST_P(GptGolden, TrainingStepsEqualOptax) {
   for (std::int64_t i = 0; i < losses.size(); ++i) {
     Array loss, norm;
     std::tie(m, state, loss, norm) = step(std::move(m), std::move(state), c.window(i));
-    EXPECT_NEAR(loss.item<double>(), losses.at(i), training_tolerance() * losses.at(i)) << "step " << i;
-    EXPECT_NEAR(norm.item<double>(), norms.at(i), 4 * training_tolerance() * norms.at(i)) << "step " << i;
+    EXPECT_NEAR(loss.item<double>(), losses.at(i), training_tolerance() * losses.at(i))
+        << "step " << i;
+    EXPECT_NEAR(norm.item<double>(), norms.at(i), 4 * training_tolerance() * norms.at(i))
+        << "step " << i;
   }
   EXPECT_EQ(step.cache_size(), 1u);
   for (const std::string& path : want["params"].keys())
     tree::visit<Array>(m, [&](const std::string& p, const Array& a) {
       if (p != path) return;
-      EXPECT_LT(relative_error(a.to_host(), want["params"][path].array()), 4 * training_tolerance()) << p;
+      EXPECT_LT(relative_error(a.to_host(), want["params"][path].array()), 4 * training_tolerance())
+          << p;
     });
 }
 
@@ -160,7 +163,9 @@ TEST(Gpt, DecodingWithACacheEqualsTheFullForward) {
   std::vector<nn::KVCache> caches = m.make_caches(2, 8);
   auto [prefix, next] = m(lax::slice(tokens, {0, 0}, {2, 3}), caches);
   caches = next;
-  EXPECT_LT(relative_error(prefix.to_host(), lax::slice(full, {0, 0, 0}, {2, 3, full.dim(2)}).to_host()), 1e-5);
+  EXPECT_LT(
+      relative_error(prefix.to_host(), lax::slice(full, {0, 0, 0}, {2, 3, full.dim(2)}).to_host()),
+      1e-5);
   for (int t = 3; t < 8; ++t) {
     auto [logits, after] = m(lax::slice(tokens, {0, t}, {2, t + 1}), caches);
     caches = after;

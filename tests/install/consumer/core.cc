@@ -19,7 +19,8 @@ int main() {
   for (std::size_t i = 0; i < x.size(); ++i) {
     const float want = std::sin(x[i]) + x[i] * std::cos(x[i]);
     if (!(std::abs(g[i] - want) <= 1e-6f)) {
-      std::printf("gradient %zu is %g, not %g\n", i, static_cast<double>(g[i]), static_cast<double>(want));
+      std::printf("gradient %zu is %g, not %g\n", i, static_cast<double>(g[i]),
+                  static_cast<double>(want));
       return 1;
     }
   }

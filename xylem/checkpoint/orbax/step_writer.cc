@@ -38,26 +38,20 @@ std::string commit_text(const std::string& path) {
 
 std::string handler_of(const StepItem& item, Layout layout) {
   switch (item.kind) {
-    case StepItem::Kind::kTree:
-      return std::string(layout == Layout::kV0 ? kTreeV0 : kTreeV1);
-    case StepItem::Kind::kJson:
-      return std::string(layout == Layout::kV0 ? kJsonV0 : kJsonV1);
-    case StepItem::Kind::kMetrics:
-      return std::string(layout == Layout::kV0 ? kJsonV0 : kMetricsV1);
-    case StepItem::Kind::kIterator:
-      return std::string(kIterator);
+    case StepItem::Kind::kTree: return std::string(layout == Layout::kV0 ? kTreeV0 : kTreeV1);
+    case StepItem::Kind::kJson: return std::string(layout == Layout::kV0 ? kJsonV0 : kJsonV1);
+    case StepItem::Kind::kMetrics: return std::string(layout == Layout::kV0 ? kJsonV0 : kMetricsV1);
+    case StepItem::Kind::kIterator: return std::string(kIterator);
   }
   return {};
 }
 
 std::string json_name(const StepItem& item, const StepOptions& options) {
   switch (item.kind) {
-    case StepItem::Kind::kMetrics:
-      return "metrics";
+    case StepItem::Kind::kMetrics: return "metrics";
     case StepItem::Kind::kIterator:
       return fmt::format("process_{}-of-{}.json", options.process, options.num_processes);
-    default:
-      return options.layout == Layout::kV0 ? "metadata" : "data.json";
+    default: return options.layout == Layout::kV0 ? "metadata" : "data.json";
   }
 }
 

@@ -85,10 +85,8 @@ void unshuffle_bits(std::span<const std::byte> in, std::span<std::byte> out, std
 
 bool decode_stream(unsigned codec, std::span<const std::byte> in, std::span<std::byte> out) {
   switch (codec) {
-    case 0:
-      return blosclz_decode(in, out);
-    case 1:
-      return lz4_decode(in, out);
+    case 0: return blosclz_decode(in, out);
+    case 1: return lz4_decode(in, out);
     case 3: {
       uLongf n = static_cast<uLongf>(out.size());
       return ::uncompress(reinterpret_cast<Bytef*>(out.data()), &n,
@@ -96,10 +94,8 @@ bool decode_stream(unsigned codec, std::span<const std::byte> in, std::span<std:
                           static_cast<uLong>(in.size())) == Z_OK &&
              n == out.size();
     }
-    case 4:
-      return ZSTD_decompress(out.data(), out.size(), in.data(), in.size()) == out.size();
-    default:
-      return false;
+    case 4: return ZSTD_decompress(out.data(), out.size(), in.data(), in.size()) == out.size();
+    default: return false;
   }
 }
 

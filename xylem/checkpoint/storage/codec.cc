@@ -180,11 +180,9 @@ std::span<const std::byte> strip_crc(std::span<const std::byte> in, std::string_
 std::string decode_one(const Codec& codec, std::span<const std::byte> in, std::uint64_t limit,
                        std::string_view what) {
   switch (codec.kind) {
-    case CodecKind::kZstd:
-      return zstd_decode_unsized(in, limit, what);
+    case CodecKind::kZstd: return zstd_decode_unsized(in, limit, what);
     case CodecKind::kGzip:
-    case CodecKind::kZlib:
-      return inflate_all(in, limit, what);
+    case CodecKind::kZlib: return inflate_all(in, limit, what);
     case CodecKind::kBlosc: {
       const std::uint64_t size = internal::blosc_size(in, what);
       if (size > limit)
@@ -205,11 +203,9 @@ std::string decode_one(const Codec& codec, std::span<const std::byte> in, std::u
 
 std::string encode_one(const Codec& codec, std::span<const std::byte> data) {
   switch (codec.kind) {
-    case CodecKind::kZstd:
-      return zstd_encode(data, codec);
+    case CodecKind::kZstd: return zstd_encode(data, codec);
     case CodecKind::kGzip:
-    case CodecKind::kZlib:
-      return deflate_encode(data, codec);
+    case CodecKind::kZlib: return deflate_encode(data, codec);
     case CodecKind::kBlosc:
       throw_user_error(
           {"compress with blosc", "a codec that can be written", "blosc, read only", "Use zstd"});
@@ -284,10 +280,8 @@ void decode(std::span<const Codec> codecs, std::span<const std::byte> encoded,
   };
   if (codecs.empty()) return copy(encoded);
   switch (codecs[0].kind) {
-    case CodecKind::kZstd:
-      return zstd_decode(encoded, out, what);
-    case CodecKind::kCrc32c:
-      return copy(strip_crc(encoded, what));
+    case CodecKind::kZstd: return zstd_decode(encoded, out, what);
+    case CodecKind::kCrc32c: return copy(strip_crc(encoded, what));
     case CodecKind::kBlosc: {
       const std::uint64_t size = internal::blosc_size(encoded, what);
       if (size != out.size())
@@ -295,8 +289,7 @@ void decode(std::span<const Codec> codecs, std::span<const std::byte> encoded,
       return internal::blosc_decode(encoded, out, what);
     }
     case CodecKind::kGzip:
-    case CodecKind::kZlib:
-      return copy(as_byte_span(inflate_all(encoded, out.size(), what)));
+    case CodecKind::kZlib: return copy(as_byte_span(inflate_all(encoded, out.size(), what)));
   }
 }
 

@@ -37,15 +37,9 @@ class PosixCalls final : public SystemCalls {
   int open(const std::string& path, OpenMode mode) override {
     int flags = O_CLOEXEC;
     switch (mode) {
-      case OpenMode::kRead:
-        flags |= O_RDONLY;
-        break;
-      case OpenMode::kCreate:
-        flags |= O_WRONLY | O_CREAT | O_TRUNC;
-        break;
-      case OpenMode::kCreateNew:
-        flags |= O_WRONLY | O_CREAT | O_EXCL;
-        break;
+      case OpenMode::kRead: flags |= O_RDONLY; break;
+      case OpenMode::kCreate: flags |= O_WRONLY | O_CREAT | O_TRUNC; break;
+      case OpenMode::kCreateNew: flags |= O_WRONLY | O_CREAT | O_EXCL; break;
     }
     return result(::open(path.c_str(), flags, 0666));
   }

@@ -89,10 +89,8 @@ bool is_bare_type(DType t) {
     case DType::kF8E8M0FNU:
     case DType::kF4E2M1FN:
     case DType::kI4:
-    case DType::kI2:
-      return true;
-    default:
-      return false;
+    case DType::kI2: return true;
+    default: return false;
   }
 }
 
@@ -108,8 +106,7 @@ std::optional<DType> bare_type(std::string_view name) {
 
 std::optional<DType> number_type(char kind, int bytes) {
   switch (kind) {
-    case 'b':
-      return bytes == 1 ? std::optional(DType::kBool) : std::nullopt;
+    case 'b': return bytes == 1 ? std::optional(DType::kBool) : std::nullopt;
     case 'i':
       return bytes == 1   ? std::optional(DType::kI8)
              : bytes == 2 ? std::optional(DType::kI16)
@@ -131,8 +128,7 @@ std::optional<DType> number_type(char kind, int bytes) {
       return bytes == 8    ? std::optional(DType::kC64)
              : bytes == 16 ? std::optional(DType::kC128)
                            : std::nullopt;
-    default:
-      return std::nullopt;
+    default: return std::nullopt;
   }
 }
 

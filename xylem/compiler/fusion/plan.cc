@@ -132,15 +132,10 @@ class Planner {
           for (std::size_t r = 0; r < op.results.size(); ++r)
             plan_.view_of[static_cast<std::size_t>(op.results[r])] = plan_.root(op.operands[r]);
           break;
-        case Role::kSpecial:
-          place_special(static_cast<int>(i));
-          break;
-        case Role::kMember:
-          place_member(static_cast<int>(i));
-          break;
+        case Role::kSpecial: place_special(static_cast<int>(i)); break;
+        case Role::kMember: place_member(static_cast<int>(i)); break;
         case Role::kInline:
-        case Role::kConstant:
-          break;
+        case Role::kConstant: break;
       }
     }
     finish();

@@ -434,18 +434,12 @@ Tile Emitter::emit_bitcast(const ir::Op& op, Tile& x, const ir::Type& to) {
   const int narrow = std::min(from_bits, to_bits), ratio = std::max(from_bits, to_bits) / narrow;
   const auto integer = [](int bits) {
     switch (bits) {
-      case 2:
-        return DType::kU2;
-      case 4:
-        return DType::kU4;
-      case 8:
-        return DType::kU8;
-      case 16:
-        return DType::kU16;
-      case 32:
-        return DType::kU32;
-      default:
-        return DType::kU64;
+      case 2: return DType::kU2;
+      case 4: return DType::kU4;
+      case 8: return DType::kU8;
+      case 16: return DType::kU16;
+      case 32: return DType::kU32;
+      default: return DType::kU64;
     }
   };
   const DType wide_type = integer(std::max(from_bits, to_bits)), narrow_type = integer(narrow);

@@ -176,10 +176,8 @@ Value* PieceOps::truncate_to_i32(Value* x) {
     }
     case 8:
       return target.avx2 ? b.CreateIntrinsic(Intrinsic::x86_avx_cvtt_ps2dq_256, {}, {x}) : nullptr;
-    case 4:
-      return b.CreateIntrinsic(Intrinsic::x86_sse2_cvttps2dq, {}, {x});
-    default:
-      return nullptr;
+    case 4: return b.CreateIntrinsic(Intrinsic::x86_sse2_cvttps2dq, {}, {x});
+    default: return nullptr;
   }
 }
 

@@ -16,16 +16,12 @@ void unsupported(const ir::Op& op, DType dtype, const std::string& advice) {
 
 llvm::Type* PieceOps::element_type(DType t) {
   switch (t) {
-    case DType::kBool:
-      return b.getInt1Ty();
+    case DType::kBool: return b.getInt1Ty();
     case DType::kF32:
-    case DType::kC64:
-      return b.getFloatTy();
+    case DType::kC64: return b.getFloatTy();
     case DType::kF64:
-    case DType::kC128:
-      return b.getDoubleTy();
-    default:
-      return b.getIntNTy(static_cast<unsigned>(dtype_bytes(t)) * 8);
+    case DType::kC128: return b.getDoubleTy();
+    default: return b.getIntNTy(static_cast<unsigned>(dtype_bytes(t)) * 8);
   }
 }
 

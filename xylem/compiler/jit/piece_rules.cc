@@ -328,8 +328,8 @@ Piece square(PieceOps& o, PieceCall& c) {
     // Where the sum overflows the difference is still 0.
     Value* size = o.fabs(x.v);
     Value* infinite = llvm::ConstantFP::getInfinity(size->getType());
-    Value* equal = o.b.CreateAnd(o.b.CreateFCmpOEQ(size, o.fabs(x.im)),
-                                 o.b.CreateFCmpOLT(size, infinite));
+    Value* equal =
+        o.b.CreateAnd(o.b.CreateFCmpOEQ(size, o.fabs(x.im)), o.b.CreateFCmpOLT(size, infinite));
     re = o.select(equal, llvm::ConstantFP::get(size->getType(), 0.0), re);
     Value* half = o.b.CreateFMul(x.v, x.im);
     return {re, o.b.CreateFAdd(half, half)};

@@ -41,16 +41,11 @@ void call(Lowering& l, const Op& op, NativeCall::Function f, double ns) {
 template <class F>
 void with_type(const Op& op, DType t, F&& f) {
   switch (t) {
-    case DType::kF32:
-      return f.template operator()<float>();
-    case DType::kF64:
-      return f.template operator()<double>();
-    case DType::kC64:
-      return f.template operator()<std::complex<float>>();
-    case DType::kC128:
-      return f.template operator()<std::complex<double>>();
-    default:
-      refuse(op, "this dtype has no code: convert it to f32 first");
+    case DType::kF32: return f.template operator()<float>();
+    case DType::kF64: return f.template operator()<double>();
+    case DType::kC64: return f.template operator()<std::complex<float>>();
+    case DType::kC128: return f.template operator()<std::complex<double>>();
+    default: refuse(op, "this dtype has no code: convert it to f32 first");
   }
 }
 

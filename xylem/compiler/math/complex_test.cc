@@ -45,17 +45,10 @@ std::vector<std::complex<T>> arguments(const Row& row, std::uint64_t seed) {
     const double u = static_cast<double>(rng() >> 11) * 0x1p-53;
     double v = 0;
     switch (rng() % 4) {
-      case 0:
-        v = u * 2;
-        break;
-      case 1:
-        v = std::ldexp(1 + u, -static_cast<int>(rng() % 20));
-        break;
-      case 2:
-        v = u * row.limit;
-        break;
-      default:
-        v = std::floor(u * 5) * 0.5;
+      case 0: v = u * 2; break;
+      case 1: v = std::ldexp(1 + u, -static_cast<int>(rng() % 20)); break;
+      case 2: v = u * row.limit; break;
+      default: v = std::floor(u * 5) * 0.5;
     }
     v += row.least;
     return static_cast<T>(rng() % 2 ? v : -v);

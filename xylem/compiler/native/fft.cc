@@ -25,30 +25,14 @@ std::complex<T> root(std::int64_t a, std::int64_t n) {
   const std::int64_t a8 = 8 * a;
   long double c, s;
   switch (octant) {
-    case 0:
-      c = std::cos(part(a8)), s = std::sin(part(a8));
-      break;
-    case 1:
-      c = std::sin(part(2 * n - a8)), s = std::cos(part(2 * n - a8));
-      break;
-    case 2:
-      c = -std::sin(part(a8 - 2 * n)), s = std::cos(part(a8 - 2 * n));
-      break;
-    case 3:
-      c = -std::cos(part(4 * n - a8)), s = std::sin(part(4 * n - a8));
-      break;
-    case 4:
-      c = -std::cos(part(a8 - 4 * n)), s = -std::sin(part(a8 - 4 * n));
-      break;
-    case 5:
-      c = -std::sin(part(6 * n - a8)), s = -std::cos(part(6 * n - a8));
-      break;
-    case 6:
-      c = std::sin(part(a8 - 6 * n)), s = -std::cos(part(a8 - 6 * n));
-      break;
-    default:
-      c = std::cos(part(8 * n - a8)), s = -std::sin(part(8 * n - a8));
-      break;
+    case 0: c = std::cos(part(a8)), s = std::sin(part(a8)); break;
+    case 1: c = std::sin(part(2 * n - a8)), s = std::cos(part(2 * n - a8)); break;
+    case 2: c = -std::sin(part(a8 - 2 * n)), s = std::cos(part(a8 - 2 * n)); break;
+    case 3: c = -std::cos(part(4 * n - a8)), s = std::sin(part(4 * n - a8)); break;
+    case 4: c = -std::cos(part(a8 - 4 * n)), s = -std::sin(part(a8 - 4 * n)); break;
+    case 5: c = -std::sin(part(6 * n - a8)), s = -std::cos(part(6 * n - a8)); break;
+    case 6: c = std::sin(part(a8 - 6 * n)), s = -std::cos(part(a8 - 6 * n)); break;
+    default: c = std::cos(part(8 * n - a8)), s = -std::sin(part(8 * n - a8)); break;
   }
   return {static_cast<T>(c), static_cast<T>(-s)};
 }
@@ -219,18 +203,10 @@ void Fft<T>::stockham(Complex* line, Complex* scratch) const {
   for (int r : factors_) {
     const std::int64_t m = rest / r;
     switch (r) {
-      case 2:
-        stage2(m, s, x, y, w);
-        break;
-      case 3:
-        stage3(m, s, x, y, w);
-        break;
-      case 4:
-        stage4(m, s, x, y, w);
-        break;
-      default:
-        stage_any(r, m, s, x, y, w, roots);
-        break;
+      case 2: stage2(m, s, x, y, w); break;
+      case 3: stage3(m, s, x, y, w); break;
+      case 4: stage4(m, s, x, y, w); break;
+      default: stage_any(r, m, s, x, y, w, roots); break;
     }
     w += m * (r - 1);
     roots += r;

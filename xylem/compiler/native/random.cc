@@ -60,18 +60,10 @@ void philox_bits(const std::uint64_t* state, std::int64_t words, std::uint64_t* 
   // With two words of state the counter starts at (low = the counter, high = the key).
   Philox g{state[0], state[1], words == 2 ? state[0] : state[2]};
   switch (dtype_bytes(dtype)) {
-    case 1:
-      fill(g, static_cast<std::uint8_t*>(out), n);
-      break;
-    case 2:
-      fill(g, static_cast<std::uint16_t*>(out), n);
-      break;
-    case 4:
-      fill(g, static_cast<std::uint32_t*>(out), n);
-      break;
-    default:
-      fill(g, static_cast<std::uint64_t*>(out), n);
-      break;
+    case 1: fill(g, static_cast<std::uint8_t*>(out), n); break;
+    case 2: fill(g, static_cast<std::uint16_t*>(out), n); break;
+    case 4: fill(g, static_cast<std::uint32_t*>(out), n); break;
+    default: fill(g, static_cast<std::uint64_t*>(out), n); break;
   }
   next[0] = g.key;
   next[1] = g.low;

@@ -87,8 +87,8 @@ Expr scatter(Expr operand, Expr indices, Expr updates, const ScatterDims& dims,
     b.param(ir::Type::tensor(operand.dtype()));
     region = b.finish({b.param(ir::Type::tensor(operand.dtype()))});
   }
-  return {operand.b, operand.b->one(ops::kScatter, {operand.v, indices.v, updates.v}, std::move(a),
-                                    {region})};
+  return {operand.b,
+          operand.b->one(ops::kScatter, {operand.v, indices.v, updates.v}, std::move(a), {region})};
 }
 
 Expr clamp_indices(Expr indices, const Dims& last, int index_vector_dim) {

@@ -97,8 +97,7 @@ void branch_partial(PartialCall& c) {
   std::vector<ValueId> operands = {c.operands[0]};
   for (std::size_t i = 0; i < known.size(); ++i)
     if (known[i]) operands.push_back(c.operands[i + 1]);
-  ir::ValueIds k =
-      c.kb.op(*c.op.def, operands, captures(c.op, operands.size() - 1), known_regions);
+  ir::ValueIds k = c.kb.op(*c.op.def, operands, captures(c.op, operands.size() - 1), known_regions);
   std::vector<ValueId> outer = {c.unknown_operand(0)};
   std::size_t at = 0;
   for (std::size_t i = 0; i < n; ++i)
@@ -131,8 +130,7 @@ void branch_transpose(TransposeCall& c) {
       if (c.cotangents[i] != kNoValue) cts[i] = b.param(c.result_types[i]);
     std::vector<ValueId> ct = backward_pass(b, *r, linear, values, cts);
     for (std::size_t i = 0; i < linear.size(); ++i)
-      if (linear[i])
-        results.push_back(ct[i] != kNoValue ? ct[i] : ir::zeros(b, c.types[i + 1]).v);
+      if (linear[i]) results.push_back(ct[i] != kNoValue ? ct[i] : ir::zeros(b, c.types[i + 1]).v);
     regions.push_back(b.finish(std::move(results)));
   }
   ir::ValueIds r = c.b.op(*c.op.def, operands, captures(c.op, operands.size() - 1), regions);
@@ -272,9 +270,8 @@ void while_partial(PartialCall& c) {
       t.results.resize(t.results.size() - static_cast<std::size_t>(residuals));
       return dce(t);
     };
-    ir::ValueIds k =
-        c.kb.op(ops::kWhile, operands, captures(c.op, operands.size() - carried),
-                {trim(kc.known, kc.num_residuals), trim(kb.known, kb.num_residuals)});
+    ir::ValueIds k = c.kb.op(ops::kWhile, operands, captures(c.op, operands.size() - carried),
+                             {trim(kc.known, kc.num_residuals), trim(kb.known, kb.num_residuals)});
     std::size_t at = 0;
     for (std::size_t i = 0; i < n; ++i)
       if (known[i]) c.known_results[i] = k[at++];

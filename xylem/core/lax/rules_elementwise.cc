@@ -141,8 +141,8 @@ void select_jvp(JvpCall& c) {
   Expr p{&c.b, c.primals[0]};
   ValueId y = c.b.clone(c.op, c.primals)[0];
   auto tangent = [&](std::size_t i) {
-    return Expr{&c.b, c.tangents[i] != kNoValue ? c.tangents[i]
-                                                : ir::zeros(c.b, c.b.type(c.primals[i])).v};
+    return Expr{
+        &c.b, c.tangents[i] != kNoValue ? c.tangents[i] : ir::zeros(c.b, c.b.type(c.primals[i])).v};
   };
   c.primal_out = {y};
   c.tangent_out = {select(p, tangent(1), tangent(2)).v};
@@ -161,8 +161,7 @@ void clamp_jvp(JvpCall& c) {
     Expr part = select(where, ir::broadcast_to({&c.b, g}, y.dims()), zero);
     t = t.defined() ? t + part : part;
   };
-  add(c.tangents[1],
-      binary(ops::kAnd, compare(x, lo, "GT"), compare(x, hi, "LT")));
+  add(c.tangents[1], binary(ops::kAnd, compare(x, lo, "GT"), compare(x, hi, "LT")));
   add(c.tangents[0], compare(lo, x, "GT"));
   add(c.tangents[2], compare(hi, x, "LT"));
   c.primal_out = {y.v};
@@ -173,9 +172,8 @@ void convert_jvp(JvpCall& c) {
   ValueId y = c.b.clone(c.op, c.primals)[0];
   DType from = c.b.type(c.primals[0]).dtype(), to = c.b.type(y).dtype();
   c.primal_out = {y};
-  c.tangent_out = {is_inexact(from) && is_inexact(to)
-                       ? convert({&c.b, c.tangents[0]}, to).v
-                       : kNoValue};
+  c.tangent_out = {is_inexact(from) && is_inexact(to) ? convert({&c.b, c.tangents[0]}, to).v
+                                                      : kNoValue};
 }
 
 // --- transposes -----------------------------------------------------------------------------
@@ -211,9 +209,8 @@ void convert_transpose(TransposeCall& c) {
 }
 void real_transpose(TransposeCall& c) {
   Expr ct{&c.b, c.cotangents[0]};
-  c.operand_ct[0] = is_complex(c.types[0].dtype())
-                        ? binary(ops::kComplex, ct, like(ct, 0)).v
-                        : ct.v;
+  c.operand_ct[0] =
+      is_complex(c.types[0].dtype()) ? binary(ops::kComplex, ct, like(ct, 0)).v : ct.v;
 }
 // imag(x + iy) = y; with grad's convention the cotangent of z is -i ct.
 void imag_transpose(TransposeCall& c) {
@@ -329,9 +326,9 @@ void register_elementwise_rules(RuleTable& t) {
   t[ops::kAdd].transpose = add_transpose;
   t[ops::kSubtract].jvp = binary_jvp<pass, pass_neg>;
   t[ops::kSubtract].transpose = subtract_transpose;
-  t[ops::kMultiply].jvp = binary_jvp<
-      [](Expr g, Expr, Expr y, Expr) { return unbounded(y) ? times(g, y) : g * y; },
-      [](Expr g, Expr x, Expr, Expr) { return unbounded(x) ? times(x, g) : x * g; }>;
+  t[ops::kMultiply].jvp =
+      binary_jvp<[](Expr g, Expr, Expr y, Expr) { return unbounded(y) ? times(g, y) : g * y; },
+                 [](Expr g, Expr x, Expr, Expr) { return unbounded(x) ? times(x, g) : x * g; }>;
   t[ops::kMultiply].transpose = multiply_transpose;
   t[ops::kDivide].jvp =
       binary_jvp<[](Expr g, Expr, Expr y, Expr) { return over(g, y); },
@@ -349,31 +346,24 @@ void register_elementwise_rules(RuleTable& t) {
 
   t[ops::kAbs].jvp = unary_jvp<abs_tangent>;
   t[ops::kExponential].jvp = unary_jvp<[](Expr g, Expr, Expr y) { return times(g, y); }>;
-  t[ops::kExponentialMinusOne].jvp =
-      unary_jvp<[](Expr g, Expr x, Expr y) {
-        // y + 1 is 0 where y is -1 rounded.
-        return times(g, safe() ? unary(ops::kExponential, x) : y + 1);
-      }>;
+  t[ops::kExponentialMinusOne].jvp = unary_jvp<[](Expr g, Expr x, Expr y) {
+    // y + 1 is 0 where y is -1 rounded.
+    return times(g, safe() ? unary(ops::kExponential, x) : y + 1);
+  }>;
   t[ops::kLog].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return over(g, x); }>;
   t[ops::kLogPlusOne].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return over(g, x + 1); }>;
-  t[ops::kLogistic].jvp =
-      unary_jvp<[](Expr g, Expr x, Expr y) {
-        // 1 - y is 0 where y is 1 rounded; it is the logistic of -x.
-        return g * (y * (safe() ? unary(ops::kLogistic, -x) : 1.0 - y));
-      }>;
-  t[ops::kTanh].jvp =
-      unary_jvp<[](Expr g, Expr, Expr y) { return (g + g * y) * (1.0 - y); }>;
-  t[ops::kSine].jvp =
-      unary_jvp<[](Expr g, Expr x, Expr) { return g * unary(ops::kCosine, x); }>;
-  t[ops::kCosine].jvp =
-      unary_jvp<[](Expr g, Expr x, Expr) { return -(g * unary(ops::kSine, x)); }>;
+  t[ops::kLogistic].jvp = unary_jvp<[](Expr g, Expr x, Expr y) {
+    // 1 - y is 0 where y is 1 rounded; it is the logistic of -x.
+    return g * (y * (safe() ? unary(ops::kLogistic, -x) : 1.0 - y));
+  }>;
+  t[ops::kTanh].jvp = unary_jvp<[](Expr g, Expr, Expr y) { return (g + g * y) * (1.0 - y); }>;
+  t[ops::kSine].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return g * unary(ops::kCosine, x); }>;
+  t[ops::kCosine].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return -(g * unary(ops::kSine, x)); }>;
   t[ops::kTan].jvp = unary_jvp<[](Expr g, Expr, Expr y) { return times(g, square(y) + 1); }>;
   t[ops::kSqrt].jvp = unary_jvp<[](Expr g, Expr, Expr y) { return times(g, 0.5 / y); }>;
-  t[ops::kRsqrt].jvp =
-      unary_jvp<[](Expr g, Expr x, Expr y) { return times(g, (y / x) * -0.5); }>;
-  t[ops::kCbrt].jvp = unary_jvp<[](Expr g, Expr, Expr y) {
-    return times(g, (1.0 / (y * y)) * (1.0 / 3.0));
-  }>;
+  t[ops::kRsqrt].jvp = unary_jvp<[](Expr g, Expr x, Expr y) { return times(g, (y / x) * -0.5); }>;
+  t[ops::kCbrt].jvp =
+      unary_jvp<[](Expr g, Expr, Expr y) { return times(g, (1.0 / (y * y)) * (1.0 / 3.0)); }>;
   t[ops::kSquare].jvp = unary_jvp<[](Expr g, Expr x, Expr) { return g * (x * 2); }>;
   t[ops::kErf].jvp = unary_jvp<[](Expr g, Expr x, Expr) {
     return g * (unary(ops::kExponential, -square(x)) * kTwoOverSqrtPi);
@@ -384,9 +374,8 @@ void register_elementwise_rules(RuleTable& t) {
   t[ops::kErfInv].jvp = unary_jvp<[](Expr g, Expr, Expr y) {
     return times(g, unary(ops::kExponential, square(y)) * kSqrtPiOverTwo);
   }>;
-  t[ops::kAsin].jvp = unary_jvp<[](Expr g, Expr x, Expr) {
-    return times(g, unary(ops::kRsqrt, 1.0 - square(x)));
-  }>;
+  t[ops::kAsin].jvp =
+      unary_jvp<[](Expr g, Expr x, Expr) { return times(g, unary(ops::kRsqrt, 1.0 - square(x))); }>;
   t[ops::kAcos].jvp = unary_jvp<[](Expr g, Expr x, Expr) {
     return -times(g, unary(ops::kRsqrt, 1.0 - square(x)));
   }>;
@@ -395,12 +384,10 @@ void register_elementwise_rules(RuleTable& t) {
       unary_jvp<[](Expr g, Expr x, Expr) { return times(g, unary(ops::kCosh, x)); }>;
   t[ops::kCosh].jvp =
       unary_jvp<[](Expr g, Expr x, Expr) { return times(g, unary(ops::kSinh, x)); }>;
-  t[ops::kAsinh].jvp = unary_jvp<[](Expr g, Expr x, Expr) {
-    return g * unary(ops::kRsqrt, square(x) + 1);
-  }>;
-  t[ops::kAcosh].jvp = unary_jvp<[](Expr g, Expr x, Expr) {
-    return times(g, unary(ops::kRsqrt, square(x) - 1));
-  }>;
+  t[ops::kAsinh].jvp =
+      unary_jvp<[](Expr g, Expr x, Expr) { return g * unary(ops::kRsqrt, square(x) + 1); }>;
+  t[ops::kAcosh].jvp =
+      unary_jvp<[](Expr g, Expr x, Expr) { return times(g, unary(ops::kRsqrt, square(x) - 1)); }>;
   t[ops::kAtanh].jvp =
       unary_jvp<[](Expr g, Expr x, Expr) { return times(1.0 / (x + 1), over(g, 1.0 - x)); }>;
 

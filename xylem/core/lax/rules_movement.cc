@@ -109,15 +109,12 @@ void transpose_transpose(TransposeCall& c) {
 // The batch dimension goes where it costs no move: the permutation absorbs it.
 void transpose_batch(BatchCall& c) {
   Dims perm;
-  for (std::int64_t d : c.op.attrs.dims("permutation"))
-    perm.push_back(d >= c.dims[0] ? d + 1 : d);
+  for (std::int64_t d : c.op.attrs.dims("permutation")) perm.push_back(d >= c.dims[0] ? d + 1 : d);
   perm.insert(0, c.dims[0]);
   one_result(c, ir::transpose({&c.b, c.operands[0]}, perm).v);
 }
 
-void reverse_transpose(TransposeCall& c) {
-  c.operand_ct[0] = c.b.clone(c.op, c.cotangents)[0];
-}
+void reverse_transpose(TransposeCall& c) { c.operand_ct[0] = c.b.clone(c.op, c.cotangents)[0]; }
 
 void reverse_batch(BatchCall& c) {
   Expr x = front(c, 0);

@@ -35,8 +35,6 @@ Attrs scan_attrs(const ir::Op& op, std::size_t consts, std::size_t carry, bool f
   return a;
 }
 
-
-
 void scan_jvp(JvpCall& c) {
   Parts n(c.op);
   const ir::Graph& body = *c.op.regions[0];
@@ -147,9 +145,9 @@ void scan_partial(PartialCall& c) {
   // The known loop: its body returns carry, ys and the stacked residuals.
   ir::Graph known_body = *p.known;
   {
-    std::vector<ValueId> results(known_body.results.begin(),
-                                 known_body.results.begin() +
-                                     static_cast<std::ptrdiff_t>(known_results));
+    std::vector<ValueId> results(
+        known_body.results.begin(),
+        known_body.results.begin() + static_cast<std::ptrdiff_t>(known_results));
     for (std::size_t r = 0; r < num_res; ++r)
       if (const_of[r] < 0) results.push_back(known_body.results[known_results + r]);
     known_body.results = std::move(results);

@@ -49,9 +49,10 @@ void sort_jvp(JvpCall& c) {
   ir::ValueIds r = c.b.op(ops::kSort, operands, c.op.attrs, {with_index});
   for (std::size_t i = 0; i < n; ++i) {
     c.primal_out.push_back(r[i]);
-    c.tangent_out.push_back(c.tangents[i] == kNoValue
-                                ? kNoValue
-                                : lax::take_along_axis({&c.b, c.tangents[i]}, {&c.b, r[n]}, axis).v);
+    c.tangent_out.push_back(
+        c.tangents[i] == kNoValue
+            ? kNoValue
+            : lax::take_along_axis({&c.b, c.tangents[i]}, {&c.b, r[n]}, axis).v);
   }
 }
 

@@ -189,8 +189,8 @@ Array round(const ArrayArg& x, int decimals) {
   if (is_bool(t))
     refuse("round", "an array of numbers is needed", x.array, "Convert it with astype", x.where);
   if (is_integer(t) && decimals < 0)
-    refuse("round", "decimals of integers must not be negative", x.array, "Convert to a float dtype",
-           x.where);
+    refuse("round", "decimals of integers must not be negative", x.array,
+           "Convert to a float dtype", x.where);
   if (is_complex(t))
     return binary(ops::kComplex, "round", at(round(at(real(x), x.where), decimals), x.where),
                   round(at(imag(x), x.where), decimals));

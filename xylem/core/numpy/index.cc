@@ -240,14 +240,11 @@ class Plan {
       e.kind = i.kind;
       e.where = i.where;
       switch (i.kind) {
-        case Index::Kind::kAbsent:
-          break;
+        case Index::Kind::kAbsent: break;
         case Index::Kind::kEllipsis:
           for (int k = rank - used; k > 0; --k) whole();
           break;
-        case Index::Kind::kNewAxis:
-          entries_.push_back(std::move(e));
-          break;
+        case Index::Kind::kNewAxis: entries_.push_back(std::move(e)); break;
         case Index::Kind::kInteger:
           e.axis = prepared.ssize();
           e.start = in_range(i.start, x_.shape()[axis], axis, i.where);

@@ -178,7 +178,8 @@ Array searchsorted(const ArrayArg& sorted, const ArrayArg& values, bool right) {
                      internal::CallSite::outermost(sorted.where));
   WeakDType t = promote_types(internal::weak_dtype(sorted.array),
                               internal::weak_dtype(values.array), sorted.where);
-  Array a = internal::with_dtype(sorted.array, t, {}), v = internal::with_dtype(values.array, t, {});
+  Array a = internal::with_dtype(sorted.array, t, {}),
+        v = internal::with_dtype(values.array, t, {});
   std::int64_t n = a.dim(0);
   Array lo = zeros(v.shape(), DType::kI32), hi = full(v.shape(), static_cast<int>(n));
   hi = internal::with_dtype(hi, {DType::kI32, false}, {});

@@ -395,9 +395,7 @@ class Einsum {
       std::size_t a = part[set], b = set ^ a;
       auto single = [](std::size_t s) { return (s & (s - 1)) == 0; };
       if (single(a) && single(b)) {
-        auto index = [](std::size_t s) {
-          return static_cast<std::size_t>(__builtin_ctzll(s));
-        };
+        auto index = [](std::size_t s) { return static_cast<std::size_t>(__builtin_ctzll(s)); };
         return {index(a), index(b)};
       }
       set = single(a) ? b : a;

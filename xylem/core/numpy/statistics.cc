@@ -109,18 +109,10 @@ Array quantile(const ArrayArg& x, const ArrayArg& q_arg, const AxisArg& axis, Qu
     case QuantileMethod::kLinear:
       r = lo * weight(low_weight, lo) + hi * weight(high_weight, hi);
       break;
-    case QuantileMethod::kLower:
-      r = lo;
-      break;
-    case QuantileMethod::kHigher:
-      r = hi;
-      break;
-    case QuantileMethod::kMidpoint:
-      r = (lo + hi) * 0.5;
-      break;
-    case QuantileMethod::kNearest:
-      r = where(weight(high_weight, hi) <= 0.5, lo, hi);
-      break;
+    case QuantileMethod::kLower: r = lo; break;
+    case QuantileMethod::kHigher: r = hi; break;
+    case QuantileMethod::kMidpoint: r = (lo + hi) * 0.5; break;
+    case QuantileMethod::kNearest: r = where(weight(high_weight, hi) <= 0.5, lo, hi); break;
   }
   if (!keepdims) return r;
   if (q.ndim() == 1) kept.insert(0, q.dim(0));

@@ -38,22 +38,14 @@ IntInfo iinfo(DType dtype) {
 
 bool issubdtype(DType t, DTypeGroup group) {
   switch (group) {
-    case DTypeGroup::kBool:
-      return is_bool(t);
-    case DTypeGroup::kInteger:
-      return is_integer(t);
-    case DTypeGroup::kSignedInteger:
-      return is_signed_int(t);
-    case DTypeGroup::kUnsignedInteger:
-      return is_unsigned_int(t);
-    case DTypeGroup::kFloating:
-      return is_float(t);
-    case DTypeGroup::kComplexFloating:
-      return is_complex(t);
-    case DTypeGroup::kInexact:
-      return is_inexact(t);
-    case DTypeGroup::kNumber:
-      return !is_bool(t);
+    case DTypeGroup::kBool: return is_bool(t);
+    case DTypeGroup::kInteger: return is_integer(t);
+    case DTypeGroup::kSignedInteger: return is_signed_int(t);
+    case DTypeGroup::kUnsignedInteger: return is_unsigned_int(t);
+    case DTypeGroup::kFloating: return is_float(t);
+    case DTypeGroup::kComplexFloating: return is_complex(t);
+    case DTypeGroup::kInexact: return is_inexact(t);
+    case DTypeGroup::kNumber: return !is_bool(t);
   }
   return false;
 }

@@ -73,9 +73,9 @@ void batch_into(Builder& b, const Graph& g, std::span<const ValueId> args,
     BatchCall call{b, op, operands, operand_dims, size, axis_name, {}, {}};
     rules.batch(call);
     b.set_location(saved);
-    XYLEM_CHECK(call.results.size() == op.results.size() &&
-                    call.result_dims.size() == op.results.size(),
-                op.def->name);
+    XYLEM_CHECK(
+        call.results.size() == op.results.size() && call.result_dims.size() == op.results.size(),
+        op.def->name);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       value[static_cast<std::size_t>(op.results[i])] = call.results[i];
       dim[static_cast<std::size_t>(op.results[i])] = call.result_dims[i];

@@ -10,8 +10,12 @@ using ir::GraphPtr;
 using ir::Op;
 using ir::ValueId;
 
-bool all_of(const Mask& m) { return std::all_of(m.begin(), m.end(), [](bool b) { return b; }); }
-bool any_of(const Mask& m) { return std::any_of(m.begin(), m.end(), [](bool b) { return b; }); }
+bool all_of(const Mask& m) {
+  return std::all_of(m.begin(), m.end(), [](bool b) { return b; });
+}
+bool any_of(const Mask& m) {
+  return std::any_of(m.begin(), m.end(), [](bool b) { return b; });
+}
 
 namespace {
 

@@ -42,9 +42,9 @@ void jvp_op(Builder& b, const Op& op, std::span<const ValueId> primals,
   JvpCall call{b, op, primals, tangents, {}, {}};
   rules.jvp(call);
   b.set_location(saved);
-  XYLEM_CHECK(call.primal_out.size() == op.results.size() &&
-                  call.tangent_out.size() == op.results.size(),
-              op.def->name);
+  XYLEM_CHECK(
+      call.primal_out.size() == op.results.size() && call.tangent_out.size() == op.results.size(),
+      op.def->name);
   primal_out = std::move(call.primal_out);
   tangent_out = std::move(call.tangent_out);
   for (std::size_t i = 0; i < tangent_out.size(); ++i)

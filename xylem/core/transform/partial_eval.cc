@@ -58,8 +58,8 @@ class PartialEvaluator {
 
  private:
   struct Call final : PartialCall {
-    Call(PartialEvaluator& e, const Op& o, const std::vector<bool>& k,
-         std::span<const ValueId> ids, std::span<const ir::Type> t)
+    Call(PartialEvaluator& e, const Op& o, const std::vector<bool>& k, std::span<const ValueId> ids,
+         std::span<const ir::Type> t)
         : PartialCall(o, k, ids, t, e.kb_, e.ub_), evaluator(e) {}
     ValueId unknown_operand(std::size_t i) override {
       return evaluator.to_unknown(static_cast<std::size_t>(op.operands[i]));
@@ -136,9 +136,9 @@ class PartialEvaluator {
 
   const Graph& g_;
   Builder kb_, ub_;
-  std::vector<ValueId> known_, unknown_;  // by value of g
-  std::vector<ValueId> passed_;           // by value of kb: id in ub
-  std::vector<ValueId> residuals_;        // in kb
+  std::vector<ValueId> known_, unknown_;      // by value of g
+  std::vector<ValueId> passed_;               // by value of kb: id in ub
+  std::vector<ValueId> residuals_;            // in kb
   std::vector<std::size_t> residual_params_;  // their parameters of ub
 };
 

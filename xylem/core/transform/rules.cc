@@ -27,8 +27,6 @@ const RuleTable& filled() {
 
 RuleTable::RuleTable() : rules_(ir::op_table().size()) {}
 
-const OpRules& rules_of(const ir::OpDef& def) {
-  return const_cast<RuleTable&>(filled())[def];
-}
+const OpRules& rules_of(const ir::OpDef& def) { return const_cast<RuleTable&>(filled())[def]; }
 
 }  // namespace xylem::transform

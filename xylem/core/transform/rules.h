@@ -62,11 +62,11 @@ using BatchRule = void (*)(BatchCall&);
 // whole.
 struct PartialCall {
   const ir::Op& op;
-  const std::vector<bool>& known;             // per operand
-  std::span<const ir::ValueId> operands;      // known ones: id in kb; others kNoValue
-  std::span<const ir::Type> types;            // per operand
-  ir::Builder& kb;                            // known part
-  ir::Builder& ub;                            // unknown part
+  const std::vector<bool>& known;         // per operand
+  std::span<const ir::ValueId> operands;  // known ones: id in kb; others kNoValue
+  std::span<const ir::Type> types;        // per operand
+  ir::Builder& kb;                        // known part
+  ir::Builder& ub;                        // unknown part
 
   // The id in ub of operand i: the unknown value, or the known one passed on as residual.
   virtual ir::ValueId unknown_operand(std::size_t i) = 0;
@@ -104,9 +104,7 @@ const OpRules& rules_of(const ir::OpDef& def);
 class RuleTable {
  public:
   RuleTable();
-  OpRules& operator[](const ir::OpDef& def) {
-    return rules_[static_cast<std::size_t>(def.id())];
-  }
+  OpRules& operator[](const ir::OpDef& def) { return rules_[static_cast<std::size_t>(def.id())]; }
 
  private:
   std::vector<OpRules> rules_;

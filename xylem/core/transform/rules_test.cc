@@ -123,26 +123,23 @@ Row while_row() {
           return std::vector<Expr>{p[0] + 1, ir::unary(ops::kSine, p[1] * p[2])};
         });
         ValueId zero = b.splat(DType::kI32, {}, 0);
-        ir::ValueIds r = b.op(ops::kWhile, {zero, a[0].v, a[1].v},
-                              Attrs{{"num_captures", Attr(1)}}, {cond, body});
+        ir::ValueIds r = b.op(ops::kWhile, {zero, a[0].v, a[1].v}, Attrs{{"num_captures", Attr(1)}},
+                              {cond, body});
         return std::vector<Expr>{{&b, r[1]}};
       },
       -2, 2, false);
 }
 
 Row remat_row(const char* policy) {
-  return program(std::string("remat ") + policy, {{3}, {3}},
-                 [&](Builder& b, std::vector<Expr> a) {
-                   GraphPtr body = region({kVector, kVector}, [](Builder& rb, auto p) {
-                     Expr named{&rb, rb.one(ops::kCheckpointName, {(p[0] * p[1]).v},
-                                            Attrs{{"name", Attr("a")}})};
-                     return std::vector<Expr>{ir::unary(ops::kSine, ir::unary(ops::kSine, named))};
-                   });
-                   return std::vector<Expr>{{&b, b.one(ops::kRemat, {a[0].v, a[1].v},
-                                                       Attrs{{"policy", Attr(policy)},
-                                                             {"prevent_cse", Attr(true)}},
-                                                       {body})}};
-                 });
+  return program(std::string("remat ") + policy, {{3}, {3}}, [&](Builder& b, std::vector<Expr> a) {
+    GraphPtr body = region({kVector, kVector}, [](Builder& rb, auto p) {
+      Expr named{&rb, rb.one(ops::kCheckpointName, {(p[0] * p[1]).v}, Attrs{{"name", Attr("a")}})};
+      return std::vector<Expr>{ir::unary(ops::kSine, ir::unary(ops::kSine, named))};
+    });
+    return std::vector<Expr>{
+        {&b, b.one(ops::kRemat, {a[0].v, a[1].v},
+                   Attrs{{"policy", Attr(policy)}, {"prevent_cse", Attr(true)}}, {body})}};
+  });
 }
 
 std::vector<Row> rows() {
@@ -154,12 +151,12 @@ std::vector<Row> rows() {
     r.push_back(unary_row(*d, -2, 2));
   for (const ir::OpDef* d : {&ops::kLog, &ops::kSqrt, &ops::kRsqrt, &ops::kCbrt, &ops::kAbs})
     r.push_back(unary_row(*d, 0.3, 2));
-  for (const ir::OpDef* d : {&ops::kLogPlusOne, &ops::kErfInv, &ops::kAsin, &ops::kAcos,
-                             &ops::kAtanh, &ops::kTan})
+  for (const ir::OpDef* d :
+       {&ops::kLogPlusOne, &ops::kErfInv, &ops::kAsin, &ops::kAcos, &ops::kAtanh, &ops::kTan})
     r.push_back(unary_row(*d, -0.8, 0.8));
   r.push_back(unary_row(ops::kAcosh, 1.2, 3));
-  for (const ir::OpDef* d : {&ops::kAdd, &ops::kSubtract, &ops::kMultiply, &ops::kMaximum,
-                             &ops::kMinimum, &ops::kAtan2})
+  for (const ir::OpDef* d :
+       {&ops::kAdd, &ops::kSubtract, &ops::kMultiply, &ops::kMaximum, &ops::kMinimum, &ops::kAtan2})
     r.push_back(binary_row(*d, -2, 2));
   for (const ir::OpDef* d : {&ops::kDivide, &ops::kPower}) r.push_back(binary_row(*d, 0.4, 2));
   r.push_back(binary_row(ops::kRemainder, 1.1, 1.9));
@@ -167,7 +164,8 @@ std::vector<Row> rows() {
     return std::vector<Expr>{ir::select(ir::compare(a[0], 0, "GT"), a[0] * a[1], a[1])};
   }));
   r.push_back(program("clamp", {{}, {2, 3}, {}}, [](Builder& b, std::vector<Expr> a) {
-    return std::vector<Expr>{{&b, b.one(ops::kClamp, {(a[0] * 0.1 - 0.5).v, a[1].v, (a[2] * 0.1 + 0.5).v})}};
+    return std::vector<Expr>{
+        {&b, b.one(ops::kClamp, {(a[0] * 0.1 - 0.5).v, a[1].v, (a[2] * 0.1 + 0.5).v})}};
   }));
   r.push_back(program("convert", {{3}}, [](Builder&, std::vector<Expr> a) {
     return std::vector<Expr>{a[0] * ir::convert(ir::convert(a[0], kF64), kF64)};
@@ -203,15 +201,15 @@ std::vector<Row> rows() {
   r.push_back(program("dot_general", {{2, 3, 4}, {4, 2, 5}}, [](Builder&, std::vector<Expr> a) {
     return std::vector<Expr>{ir::dot_general(a[0], a[1], {0}, {1}, {2}, {0})};
   }));
-  r.push_back(program("dot_general of two contractions", {{3, 4, 2}, {4, 3}},
-                      [](Builder&, std::vector<Expr> a) {
-                        return std::vector<Expr>{ir::dot_general(a[0], a[1], {}, {}, {0, 1}, {1, 0})};
-                      }));
+  r.push_back(program(
+      "dot_general of two contractions", {{3, 4, 2}, {4, 3}}, [](Builder&, std::vector<Expr> a) {
+        return std::vector<Expr>{ir::dot_general(a[0], a[1], {}, {}, {0, 1}, {1, 0})};
+      }));
   for (const ir::OpDef* d : {&ops::kAdd, &ops::kMultiply, &ops::kMaximum, &ops::kMinimum})
-    r.push_back(program("reduce " + std::string(d->name), {{2, 3, 4}},
-                        [&](Builder&, std::vector<Expr> a) {
-                          return std::vector<Expr>{ir::reduce(*d, a[0], {0, 2})};
-                        }));
+    r.push_back(
+        program("reduce " + std::string(d->name), {{2, 3, 4}}, [&](Builder&, std::vector<Expr> a) {
+          return std::vector<Expr>{ir::reduce(*d, a[0], {0, 2})};
+        }));
   for (const ir::OpDef* d : {&ops::kCumsum, &ops::kCumprod, &ops::kCummax, &ops::kCummin})
     for (bool rev : {false, true})
       r.push_back(program(std::string(d->name), {{2, 5}}, [&](Builder& b, std::vector<Expr> a) {
@@ -220,13 +218,14 @@ std::vector<Row> rows() {
       }));
   r.push_back(program("dynamic_slice", {{4, 5}}, [](Builder& b, std::vector<Expr> a) {
     ValueId i = index(b, {2}, {}).v, j = index(b, {9}, {}).v;
-    return std::vector<Expr>{{&b, b.one(ops::kDynamicSlice, {a[0].v, i, j},
-                                        Attrs{{"slice_sizes", Attr(Dims{2, 3})}})}};
+    return std::vector<Expr>{
+        {&b, b.one(ops::kDynamicSlice, {a[0].v, i, j}, Attrs{{"slice_sizes", Attr(Dims{2, 3})}})}};
   }));
-  r.push_back(program("dynamic_update_slice", {{4, 5}, {2, 3}}, [](Builder& b, std::vector<Expr> a) {
-    ValueId i = index(b, {1}, {}).v, j = index(b, {7}, {}).v;
-    return std::vector<Expr>{{&b, b.one(ops::kDynamicUpdateSlice, {a[0].v, a[1].v, i, j})}};
-  }));
+  r.push_back(
+      program("dynamic_update_slice", {{4, 5}, {2, 3}}, [](Builder& b, std::vector<Expr> a) {
+        ValueId i = index(b, {1}, {}).v, j = index(b, {7}, {}).v;
+        return std::vector<Expr>{{&b, b.one(ops::kDynamicUpdateSlice, {a[0].v, a[1].v, i, j})}};
+      }));
   r.push_back(program("gather", {{4, 5}}, [](Builder& b, std::vector<Expr> a) {
     lax::GatherDims g;
     g.offset_dims = {1};
@@ -243,8 +242,8 @@ std::vector<Row> rows() {
                           s.inserted_window_dims = {0};
                           s.scatter_dims_to_operand_dims = {0};
                           s.index_vector_dim = 1;
-                          return std::vector<Expr>{lax::scatter(a[0], index(b, {1, 1, 9}, {3}), a[1],
-                                                                s, add ? &ops::kAdd : nullptr,
+                          return std::vector<Expr>{lax::scatter(a[0], index(b, {1, 1, 9}, {3}),
+                                                                a[1], s, add ? &ops::kAdd : nullptr,
                                                                 false)};
                         }));
   r.push_back(program("sort", {{2, 5}, {2, 5}}, [](Builder& b, std::vector<Expr> a) {
@@ -266,9 +265,8 @@ std::vector<Row> rows() {
   for (const char* policy : {"nothing_saveable", "everything_saveable", "save_only_these_names:a"})
     r.push_back(remat_row(policy));
   r.push_back(program("call", {{3}}, [](Builder& b, std::vector<Expr> a) {
-    GraphPtr body = region({kVector}, [](Builder&, auto p) {
-      return std::vector<Expr>{ir::unary(ops::kSine, p[0])};
-    });
+    GraphPtr body = region(
+        {kVector}, [](Builder&, auto p) { return std::vector<Expr>{ir::unary(ops::kSine, p[0])}; });
     return std::vector<Expr>{{&b, b.one(ops::kCall, {a[0].v}, Attrs{{"name", Attr("f")}}, {body})}};
   }));
   r.push_back(program("optimization_barrier", {{3}}, [](Builder& b, std::vector<Expr> a) {
@@ -371,8 +369,8 @@ void check_reverse(const ir::Graph& g, const Mask& active, const Arrays& x, std:
 
 // The batched program against a loop over the batch, with the batch dimension of parameter i at
 // dims[i].
-void check_batch(const ir::Graph& g, const Arrays& base, std::span<const int> dims,
-                 double lo, double hi, std::mt19937_64& rng, const std::string& what) {
+void check_batch(const ir::Graph& g, const Arrays& base, std::span<const int> dims, double lo,
+                 double hi, std::mt19937_64& rng, const std::string& what) {
   constexpr std::int64_t kSize = 3;
   std::vector<Arrays> each(kSize, base);
   Arrays stacked;

@@ -49,7 +49,8 @@ std::vector<ValueId> backward_pass(Builder& b, const Graph& g, const Mask& linea
     operands.clear();
     for (ValueId v : op.operands) operands.push_back(value[static_cast<std::size_t>(v)]);
     ir::ValueIds r = b.clone(op, operands);
-    for (std::size_t i = 0; i < r.size(); ++i) value[static_cast<std::size_t>(op.results[i])] = r[i];
+    for (std::size_t i = 0; i < r.size(); ++i)
+      value[static_cast<std::size_t>(op.results[i])] = r[i];
   }
   // A result that does not depend on the linear parameters takes no cotangent.
   for (std::size_t i = 0; i < g.results.size(); ++i) {
@@ -88,8 +89,7 @@ std::vector<ValueId> backward_pass(Builder& b, const Graph& g, const Mask& linea
     ir::Location saved = b.location();
     b.set_location(op.loc);
     TransposeCall call{b, op, operands, types, result_types, lin, cts, {}, false};
-    for (ValueId r : op.results)
-      call.masked = call.masked || masked[static_cast<std::size_t>(r)];
+    for (ValueId r : op.results) call.masked = call.masked || masked[static_cast<std::size_t>(r)];
     call.operand_ct.assign(op.operands.size(), kNoValue);
     bool outside = region_masked;
     region_masked = call.masked;
@@ -121,8 +121,7 @@ ir::GraphPtr transpose(const Graph& linear, int num_residuals) {
   for (ValueId v : linear.results) cts.push_back(b.param(linear.type(v)));
   std::vector<ValueId> ct = backward_pass(b, linear, mask, values, cts);
   for (std::size_t i = static_cast<std::size_t>(num_residuals); i < ct.size(); ++i)
-    results.push_back(ct[i] != kNoValue ? ct[i]
-                                        : ir::zeros(b, linear.type(linear.params[i])).v);
+    results.push_back(ct[i] != kNoValue ? ct[i] : ir::zeros(b, linear.type(linear.params[i])).v);
   return dce(*b.finish(std::move(results)));
 }
 
@@ -141,8 +140,7 @@ ir::GraphPtr vjp(const Graph& g, const Mask& active, const Mask& outputs) {
   values.resize(mask.size(), kNoValue);
   std::vector<ValueId> ct = backward_pass(b, *l.linear, mask, values, cts);
   for (std::size_t i = static_cast<std::size_t>(l.num_residuals); i < ct.size(); ++i)
-    out.push_back(ct[i] != kNoValue ? ct[i]
-                                    : ir::zeros(b, l.linear->type(l.linear->params[i])).v);
+    out.push_back(ct[i] != kNoValue ? ct[i] : ir::zeros(b, l.linear->type(l.linear->params[i])).v);
   return dce(*b.finish(std::move(out)));
 }
 

@@ -299,11 +299,8 @@ CodecChoice take_codec(OptionsText& text, Codec otherwise, int brotli_level) {
       choice.text = fmt::format("zstd:{},window_log:{}", *choice.codec.options.level,
                                 *choice.codec.options.window_log);
       break;
-    case Codec::kSnappy:
-      choice.text = "snappy";
-      break;
-    default:
-      choice.text = "uncompressed";
+    case Codec::kSnappy: choice.text = "snappy"; break;
+    default: choice.text = "uncompressed";
   }
   return choice;
 }

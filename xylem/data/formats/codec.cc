@@ -217,12 +217,9 @@ bool decompress(Codec codec, std::string_view in, std::uint64_t size, std::strin
     }
     case Codec::kGzip:
     case Codec::kZlib:
-    case Codec::kDeflate:
-      return inflate_block(in, size, codec, out, why);
-    case Codec::kBrotli:
-      return brotli_block(in, size, out, why);
-    case Codec::kZstd:
-      return zstd_block(in, size, out, why);
+    case Codec::kDeflate: return inflate_block(in, size, codec, out, why);
+    case Codec::kBrotli: return brotli_block(in, size, out, why);
+    case Codec::kZstd: return zstd_block(in, size, out, why);
   }
   return false;
 }
@@ -281,11 +278,8 @@ bool decompress_zstd(std::string_view in, std::uint64_t limit, std::string& out,
 std::string compress(Codec codec, std::string_view in, const CompressOptions& o) {
   std::string out;
   switch (codec) {
-    case Codec::kNone:
-      return std::string(in);
-    case Codec::kSnappy:
-      snappy::Compress(in.data(), in.size(), &out);
-      return out;
+    case Codec::kNone: return std::string(in);
+    case Codec::kSnappy: snappy::Compress(in.data(), in.size(), &out); return out;
     case Codec::kLz4Raw: {
       if (in.size() > LZ4_MAX_INPUT_SIZE)
         throw_user_error({"compress with LZ4", "blocks below 2 GB",

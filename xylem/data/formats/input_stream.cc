@@ -158,18 +158,13 @@ class BrotliUnwrapper final : public Unwrapper {
 InputStream::InputStream(SourcePtr source, Wrapping wrapping, std::uint64_t begin)
     : source_(std::move(source)), file_at_(begin), base_(begin) {
   switch (wrapping) {
-    case Wrapping::kNone:
-      break;
+    case Wrapping::kNone: break;
     case Wrapping::kGzip:
     case Wrapping::kZlib:
       unwrapper_ = std::make_unique<Inflater>(wrapping == Wrapping::kGzip);
       break;
-    case Wrapping::kZstd:
-      unwrapper_ = std::make_unique<ZstdUnwrapper>();
-      break;
-    case Wrapping::kBrotli:
-      unwrapper_ = std::make_unique<BrotliUnwrapper>();
-      break;
+    case Wrapping::kZstd: unwrapper_ = std::make_unique<ZstdUnwrapper>(); break;
+    case Wrapping::kBrotli: unwrapper_ = std::make_unique<BrotliUnwrapper>(); break;
   }
 }
 

@@ -225,8 +225,7 @@ Value element(const NpyType& t, std::string_view data, std::string_view name) {
         while (s.ends_with('\0')) s.remove_suffix(1);
       return Bytes{std::string(s)};
     }
-    case NpyType::Kind::kTime:
-      return load<std::int64_t>(data.data(), t.swap);
+    case NpyType::Kind::kTime: return load<std::int64_t>(data.data(), t.swap);
     case NpyType::Kind::kFields: {
       Fields fields;
       for (const auto& [field, type] : t.fields) {
@@ -318,18 +317,10 @@ Value npy_value(const NpyType& type, const std::vector<std::int64_t>& dims, std:
 std::string npy_type_text(const NpyHeader& h) {
   std::string text;
   switch (h.type.kind) {
-    case NpyType::Kind::kNumber:
-      text = h.type.numpy;
-      break;
-    case NpyType::Kind::kText:
-      text = "text";
-      break;
-    case NpyType::Kind::kBytes:
-      text = "bytes";
-      break;
-    case NpyType::Kind::kTime:
-      text = "time";
-      break;
+    case NpyType::Kind::kNumber: text = h.type.numpy; break;
+    case NpyType::Kind::kText: text = "text"; break;
+    case NpyType::Kind::kBytes: text = "bytes"; break;
+    case NpyType::Kind::kTime: text = "time"; break;
     case NpyType::Kind::kFields:
       text = "{";
       for (const auto& [name, type] : h.type.fields)

@@ -93,18 +93,12 @@ std::string big_endian(std::uint64_t bits, int bytes) {
 
 Codec block_codec(Compression c) {
   switch (c) {
-    case Compression::kSnappy:
-      return Codec::kSnappy;
-    case Compression::kGzip:
-      return Codec::kGzip;
-    case Compression::kBrotli:
-      return Codec::kBrotli;
-    case Compression::kZstd:
-      return Codec::kZstd;
-    case Compression::kLz4Raw:
-      return Codec::kLz4Raw;
-    default:
-      return Codec::kNone;
+    case Compression::kSnappy: return Codec::kSnappy;
+    case Compression::kGzip: return Codec::kGzip;
+    case Compression::kBrotli: return Codec::kBrotli;
+    case Compression::kZstd: return Codec::kZstd;
+    case Compression::kLz4Raw: return Codec::kLz4Raw;
+    default: return Codec::kNone;
   }
 }
 
@@ -144,22 +138,18 @@ bool decompress_hadoop_lz4(std::string_view in, std::uint64_t size, std::string&
 
 Value convert_value(const Node& leaf, const Physical& p) {
   switch (*leaf.type) {
-    case Type::kBoolean:
-      return p.bits != 0;
+    case Type::kBoolean: return p.bits != 0;
     case Type::kInt32: {
       const auto v = static_cast<std::int32_t>(p.bits);
       switch (leaf.meaning) {
-        case Meaning::kUnsigned:
-          return std::int64_t{static_cast<std::uint32_t>(p.bits)};
+        case Meaning::kUnsigned: return std::int64_t{static_cast<std::uint32_t>(p.bits)};
         case Meaning::kDecimal:
           return decimal_text(big_endian(static_cast<std::uint32_t>(p.bits), 4), leaf.scale);
-        case Meaning::kDate:
-          return date_text(v);
+        case Meaning::kDate: return date_text(v);
         case Meaning::kTime:
           if (v >= 0 && v < 86400000) return time_text(v * std::int64_t{1000000});
           return std::int64_t{v};
-        default:
-          return std::int64_t{v};
+        default: return std::int64_t{v};
       }
     }
     case Type::kInt64: {
@@ -168,16 +158,13 @@ Value convert_value(const Node& leaf, const Physical& p) {
         case Meaning::kUnsigned:
           if (v < 0) return p.bits;
           return v;
-        case Meaning::kDecimal:
-          return decimal_text(big_endian(p.bits, 8), leaf.scale);
-        case Meaning::kTimestamp:
-          return timestamp_text(v, leaf.unit, leaf.utc);
+        case Meaning::kDecimal: return decimal_text(big_endian(p.bits, 8), leaf.scale);
+        case Meaning::kTimestamp: return timestamp_text(v, leaf.unit, leaf.utc);
         case Meaning::kTime:
           if (v >= 0 && v < 86400000000000 / unit_ns(leaf.unit))
             return time_text(v * unit_ns(leaf.unit));
           return v;
-        default:
-          return v;
+        default: return v;
       }
     }
     case Type::kInt96: {

@@ -40,17 +40,12 @@ std::int64_t zigzag(std::uint64_t v) {
 std::size_t fixed_size(Type t, std::int32_t type_length) {
   switch (t) {
     case Type::kInt32:
-    case Type::kFloat:
-      return 4;
+    case Type::kFloat: return 4;
     case Type::kInt64:
-    case Type::kDouble:
-      return 8;
-    case Type::kInt96:
-      return 12;
-    case Type::kFixed:
-      return static_cast<std::size_t>(type_length);
-    default:
-      return 0;
+    case Type::kDouble: return 8;
+    case Type::kInt96: return 12;
+    case Type::kFixed: return static_cast<std::size_t>(type_length);
+    default: return 0;
   }
 }
 
@@ -314,8 +309,7 @@ std::unique_ptr<ValueDecoder> make_decoder(Encoding encoding, Type type, std::in
                                            const Dictionary* dictionary) {
   const bool bytes = type == Type::kByteArray || type == Type::kFixed;
   switch (encoding) {
-    case Encoding::kPlain:
-      return std::make_unique<PlainDecoder>(type, type_length, data);
+    case Encoding::kPlain: return std::make_unique<PlainDecoder>(type, type_length, data);
     case Encoding::kPlainDictionary:
     case Encoding::kRleDictionary:
       if (dictionary == nullptr) malformed("the page needs a dictionary, and there is none");
@@ -337,8 +331,7 @@ std::unique_ptr<ValueDecoder> make_decoder(Encoding encoding, Type type, std::in
       if (is_number(type) || type == Type::kFixed)
         return std::make_unique<SplitDecoder>(type, type_length, data);
       break;
-    default:
-      break;
+    default: break;
   }
   malformed(fmt::format("the encoding {} is not one of {} columns", static_cast<int>(encoding),
                         type_name(type)));

@@ -69,22 +69,12 @@ void apply_converted(Element& e) {
   switch (e.converted) {
     case 0:
     case 4:
-    case 19:
-      e.meaning = Meaning::kText;
-      break;
+    case 19: e.meaning = Meaning::kText; break;
     case 1:
-    case 2:
-      e.meaning = Meaning::kMap;
-      break;
-    case 3:
-      e.meaning = Meaning::kList;
-      break;
-    case 5:
-      e.meaning = Meaning::kDecimal;
-      break;
-    case 6:
-      e.meaning = Meaning::kDate;
-      break;
+    case 2: e.meaning = Meaning::kMap; break;
+    case 3: e.meaning = Meaning::kList; break;
+    case 5: e.meaning = Meaning::kDecimal; break;
+    case 6: e.meaning = Meaning::kDate; break;
     case 7:
     case 8:
       e.meaning = Meaning::kTime;
@@ -100,11 +90,8 @@ void apply_converted(Element& e) {
     case 11:
     case 12:
     case 13:
-    case 14:
-      e.meaning = Meaning::kUnsigned;
-      break;
-    default:
-      break;
+    case 14: e.meaning = Meaning::kUnsigned; break;
+    default: break;
   }
 }
 
@@ -115,33 +102,18 @@ Element read_element(ThriftReader& r) {
   ThriftType t;
   while (r.next_field(id, t)) {
     switch (id) {
-      case 1:
-        e.type = r.read_integer(t);
-        break;
-      case 2:
-        e.type_length = r.read_integer(t);
-        break;
-      case 3:
-        e.repetition = r.read_integer(t);
-        break;
-      case 4:
-        e.name = r.read_binary(t);
-        break;
-      case 5:
-        e.children = r.read_integer(t);
-        break;
-      case 6:
-        e.converted = r.read_integer(t);
-        break;
-      case 7:
-        e.scale = r.read_integer(t);
-        break;
+      case 1: e.type = r.read_integer(t); break;
+      case 2: e.type_length = r.read_integer(t); break;
+      case 3: e.repetition = r.read_integer(t); break;
+      case 4: e.name = r.read_binary(t); break;
+      case 5: e.children = r.read_integer(t); break;
+      case 6: e.converted = r.read_integer(t); break;
+      case 7: e.scale = r.read_integer(t); break;
       case 10:
         if (t != ThriftType::kStruct) r.fail("a logical type that is no struct");
         read_logical(r, e);
         break;
-      default:
-        r.skip(t);
+      default: r.skip(t);
     }
   }
   apply_converted(e);
@@ -208,17 +180,10 @@ Statistics read_statistics(ThriftReader& r) {
   ThriftType t;
   while (r.next_field(id, t)) {
     switch (id) {
-      case 3:
-        s.nulls = r.read_integer(t);
-        break;
-      case 5:
-        s.max = std::string(r.read_binary(t));
-        break;
-      case 6:
-        s.min = std::string(r.read_binary(t));
-        break;
-      default:
-        r.skip(t);  // the old fields 1 and 2 have no defined order
+      case 3: s.nulls = r.read_integer(t); break;
+      case 5: s.max = std::string(r.read_binary(t)); break;
+      case 6: s.min = std::string(r.read_binary(t)); break;
+      default: r.skip(t);  // the old fields 1 and 2 have no defined order
     }
   }
   return s;
@@ -247,27 +212,16 @@ void read_column_metadata(ThriftReader& r, ColumnChunk& c) {
         c.codec = static_cast<Compression>(codec);
         break;
       }
-      case 5:
-        c.num_values = r.read_integer(t);
-        break;
-      case 6:
-        c.uncompressed_size = r.read_integer(t);
-        break;
-      case 7:
-        c.compressed_size = r.read_integer(t);
-        break;
-      case 9:
-        c.data_offset = r.read_integer(t);
-        break;
-      case 11:
-        c.dictionary_offset = r.read_integer(t);
-        break;
+      case 5: c.num_values = r.read_integer(t); break;
+      case 6: c.uncompressed_size = r.read_integer(t); break;
+      case 7: c.compressed_size = r.read_integer(t); break;
+      case 9: c.data_offset = r.read_integer(t); break;
+      case 11: c.dictionary_offset = r.read_integer(t); break;
       case 12:
         if (t != ThriftType::kStruct) r.fail("statistics that are no struct");
         c.statistics = read_statistics(r);
         break;
-      default:
-        r.skip(t);
+      default: r.skip(t);
     }
   }
 }

@@ -148,50 +148,31 @@ LeafType leaf_type(const Shape& s) {
     w.end_struct();
   };
   switch (s.kind) {
-    case Kind::kBool:
-      return {Type::kBoolean};
-    case Kind::kInt:
-      return {Type::kInt64};
-    case Kind::kUnsigned:
-      return {Type::kInt64, 0, 14, nullptr};
-    case Kind::kDouble:
-      return {Type::kDouble};
-    case Kind::kText:
-      return {Type::kByteArray, 0, 0, text};
-    case Kind::kBytes:
-      return {Type::kByteArray};
+    case Kind::kBool: return {Type::kBoolean};
+    case Kind::kInt: return {Type::kInt64};
+    case Kind::kUnsigned: return {Type::kInt64, 0, 14, nullptr};
+    case Kind::kDouble: return {Type::kDouble};
+    case Kind::kText: return {Type::kByteArray, 0, 0, text};
+    case Kind::kBytes: return {Type::kByteArray};
     case Kind::kArray:
       switch (s.dtype) {
-        case DType::kF16:
-          return {Type::kFixed, 2, -1, half};
-        case DType::kF32:
-          return {Type::kFloat};
-        case DType::kF64:
-          return {Type::kDouble};
-        case DType::kU8:
-          return {Type::kInt32, 0, 11, nullptr};
-        case DType::kU16:
-          return {Type::kInt32, 0, 12, nullptr};
-        case DType::kU32:
-          return {Type::kInt32, 0, 13, nullptr};
-        case DType::kU64:
-          return {Type::kInt64, 0, 14, nullptr};
+        case DType::kF16: return {Type::kFixed, 2, -1, half};
+        case DType::kF32: return {Type::kFloat};
+        case DType::kF64: return {Type::kDouble};
+        case DType::kU8: return {Type::kInt32, 0, 11, nullptr};
+        case DType::kU16: return {Type::kInt32, 0, 12, nullptr};
+        case DType::kU32: return {Type::kInt32, 0, 13, nullptr};
+        case DType::kU64: return {Type::kInt64, 0, 14, nullptr};
         case DType::kI8:
         case DType::kI4:
-        case DType::kI2:
-          return {Type::kInt32, 0, 15, nullptr};
+        case DType::kI2: return {Type::kInt32, 0, 15, nullptr};
         case DType::kU4:
-        case DType::kU2:
-          return {Type::kInt32, 0, 11, nullptr};
-        case DType::kI16:
-          return {Type::kInt32, 0, 16, nullptr};
-        case DType::kI32:
-          return {Type::kInt32};
-        default:
-          return {Type::kInt64};
+        case DType::kU2: return {Type::kInt32, 0, 11, nullptr};
+        case DType::kI16: return {Type::kInt32, 0, 16, nullptr};
+        case DType::kI32: return {Type::kInt32};
+        default: return {Type::kInt64};
       }
-    default:
-      return {Type::kInt32, 0, -1, null};
+    default: return {Type::kInt32, 0, -1, null};
   }
 }
 
@@ -550,8 +531,7 @@ class ParquetWriter final : public RecordWriter {
         }
         return;
       }
-      default:
-        return;
+      default: return;
     }
   }
 
@@ -617,15 +597,10 @@ class ParquetWriter final : public RecordWriter {
         out += c.texts[i];
         break;
       }
-      case Type::kFixed:
-        out += c.texts[i];
-        break;
+      case Type::kFixed: out += c.texts[i]; break;
       case Type::kInt32:
-      case Type::kFloat:
-        out.append(reinterpret_cast<const char*>(&c.numbers[i]), 4);
-        break;
-      default:
-        out.append(reinterpret_cast<const char*>(&c.numbers[i]), 8);
+      case Type::kFloat: out.append(reinterpret_cast<const char*>(&c.numbers[i]), 4); break;
+      default: out.append(reinterpret_cast<const char*>(&c.numbers[i]), 8);
     }
   }
 
@@ -705,15 +680,11 @@ class ParquetWriter final : public RecordWriter {
     if (!options_.delta) return Encoding::kPlain;
     switch (c.leaf.type) {
       case Type::kInt32:
-      case Type::kInt64:
-        return Encoding::kDeltaBinaryPacked;
-      case Type::kByteArray:
-        return Encoding::kDeltaLengthByteArray;
+      case Type::kInt64: return Encoding::kDeltaBinaryPacked;
+      case Type::kByteArray: return Encoding::kDeltaLengthByteArray;
       case Type::kFloat:
-      case Type::kDouble:
-        return Encoding::kByteStreamSplit;
-      default:
-        return Encoding::kPlain;
+      case Type::kDouble: return Encoding::kByteStreamSplit;
+      default: return Encoding::kPlain;
     }
   }
 

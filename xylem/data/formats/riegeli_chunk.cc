@@ -147,18 +147,10 @@ bool decode_sized_block(char compression, std::string_view in, std::uint64_t max
                         std::string& out, std::string& why) {
   Codec codec;
   switch (compression) {
-    case 0:
-      out.assign(in);
-      return true;
-    case 'b':
-      codec = Codec::kBrotli;
-      break;
-    case 'z':
-      codec = Codec::kZstd;
-      break;
-    case 's':
-      codec = Codec::kSnappy;
-      break;
+    case 0: out.assign(in); return true;
+    case 'b': codec = Codec::kBrotli; break;
+    case 'z': codec = Codec::kZstd; break;
+    case 's': codec = Codec::kSnappy; break;
     default:
       why = fmt::format("the compression type {:#04x} is unknown",
                         static_cast<unsigned char>(compression));

@@ -222,20 +222,11 @@ class Decoder {
       State& s = states_[i];
       std::uint32_t tag = tags[i];
       switch (tag) {
-        case 0:
-          s.act = Act::kNothing;
-          continue;
-        case 1:
-          s.act = Act::kNonMessage;
-          continue;
-        case 2:
-          s.act = Act::kSubmessageStart;
-          continue;
-        case 3:
-          s.act = Act::kMessageStart;
-          continue;
-        default:
-          break;
+        case 0: s.act = Act::kNothing; continue;
+        case 1: s.act = Act::kNonMessage; continue;
+        case 2: s.act = Act::kSubmessageStart; continue;
+        case 3: s.act = Act::kMessageStart; continue;
+        default: break;
       }
       if (tag < 8) return fail(fmt::format("the tag {} is unknown", tag));
       switch (tag & 7) {
@@ -252,25 +243,16 @@ class Decoder {
           }
           break;
         }
-        case 1:
-          s.act = Act::kFixed, s.size = 8;
-          break;
-        case 5:
-          s.act = Act::kFixed, s.size = 4;
-          break;
-        case 2:
-          s.act = Act::kString;
-          break;
+        case 1: s.act = Act::kFixed, s.size = 8; break;
+        case 5: s.act = Act::kFixed, s.size = 4; break;
+        case 2: s.act = Act::kString; break;
         case 3:
-        case 4:
-          s.act = Act::kTag;
-          break;
+        case 4: s.act = Act::kTag; break;
         case 6:
           s.act = Act::kSubmessageEnd;
           tag -= 4;
           break;
-        default:
-          return fail(fmt::format("the tag {} is unknown", tag));
+        default: return fail(fmt::format("the tag {} is unknown", tag));
       }
       s.tag_size = static_cast<std::uint8_t>(encode_varint32(tag, s.tag));
     }
@@ -307,8 +289,7 @@ class Decoder {
   bool act(const State& s, std::uint32_t node) {
     char scratch[12];
     switch (s.act) {
-      case Act::kNothing:
-        return true;
+      case Act::kNothing: return true;
       case Act::kNonMessage: {
         std::uint64_t n = 0;
         if (!take_varint(*lengths_, n) || n > s.buffer->size())
@@ -324,8 +305,7 @@ class Decoder {
         const int n = encode_varint32(static_cast<std::uint32_t>(size), scratch);
         return put(std::string_view(scratch, static_cast<std::size_t>(n))) && put_tag(states_[at]);
       }
-      case Act::kMessageStart:
-        return note_limit();
+      case Act::kMessageStart: return note_limit();
       case Act::kVarint: {
         if (s.buffer->size() < s.size) return fail("a buffer of numbers is used up");
         std::memcpy(scratch, take(*s.buffer, s.size).data(), s.size);
@@ -347,8 +327,7 @@ class Decoder {
         const std::string_view whole = take(*s.buffer, prefix + n);
         return put(whole) && put_tag(s);
       }
-      case Act::kTag:
-        return put_tag(s);
+      case Act::kTag: return put_tag(s);
       case Act::kSubmessageEnd:
         if (stack_.size() > std::min<std::uint64_t>(decoded_size_ / 2 + 1, 100000))
           return fail("submessages nest too deep");

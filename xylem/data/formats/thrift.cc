@@ -63,22 +63,13 @@ void ThriftReader::skip(ThriftType type, int depth) {
   switch (type) {
     case ThriftType::kStop:
     case ThriftType::kTrue:
-    case ThriftType::kFalse:
-      return;
-    case ThriftType::kByte:
-      in_.skip(1);
-      return;
+    case ThriftType::kFalse: return;
+    case ThriftType::kByte: in_.skip(1); return;
     case ThriftType::kI16:
     case ThriftType::kI32:
-    case ThriftType::kI64:
-      in_.read_varint();
-      return;
-    case ThriftType::kDouble:
-      in_.skip(8);
-      return;
-    case ThriftType::kBinary:
-      in_.skip(in_.read_varint());
-      return;
+    case ThriftType::kI64: in_.read_varint(); return;
+    case ThriftType::kDouble: in_.skip(8); return;
+    case ThriftType::kBinary: in_.skip(in_.read_varint()); return;
     case ThriftType::kList:
     case ThriftType::kSet: {
       ThriftType element;

@@ -52,39 +52,17 @@ T load(const std::byte* p) {
 
 void append_element(std::string& out, const HostArray& a, const std::byte* p, std::int64_t flat) {
   switch (a.dtype()) {
-    case DType::kBool:
-      out += *p != std::byte{0} ? "true" : "false";
-      break;
-    case DType::kI8:
-      append_number(out, static_cast<int>(load<std::int8_t>(p)));
-      break;
-    case DType::kI16:
-      append_number(out, load<std::int16_t>(p));
-      break;
-    case DType::kI32:
-      append_number(out, load<std::int32_t>(p));
-      break;
-    case DType::kI64:
-      append_number(out, load<std::int64_t>(p));
-      break;
-    case DType::kU8:
-      append_number(out, static_cast<unsigned>(load<std::uint8_t>(p)));
-      break;
-    case DType::kU16:
-      append_number(out, load<std::uint16_t>(p));
-      break;
-    case DType::kU32:
-      append_number(out, load<std::uint32_t>(p));
-      break;
-    case DType::kU64:
-      append_number(out, load<std::uint64_t>(p));
-      break;
-    case DType::kF32:
-      append_double(out, load<float>(p));
-      break;
-    case DType::kF64:
-      append_double(out, load<double>(p));
-      break;
+    case DType::kBool: out += *p != std::byte{0} ? "true" : "false"; break;
+    case DType::kI8: append_number(out, static_cast<int>(load<std::int8_t>(p))); break;
+    case DType::kI16: append_number(out, load<std::int16_t>(p)); break;
+    case DType::kI32: append_number(out, load<std::int32_t>(p)); break;
+    case DType::kI64: append_number(out, load<std::int64_t>(p)); break;
+    case DType::kU8: append_number(out, static_cast<unsigned>(load<std::uint8_t>(p))); break;
+    case DType::kU16: append_number(out, load<std::uint16_t>(p)); break;
+    case DType::kU32: append_number(out, load<std::uint32_t>(p)); break;
+    case DType::kU64: append_number(out, load<std::uint64_t>(p)); break;
+    case DType::kF32: append_double(out, load<float>(p)); break;
+    case DType::kF64: append_double(out, load<double>(p)); break;
     case DType::kC64:
     case DType::kC128: {
       const bool wide = a.dtype() == DType::kC128;

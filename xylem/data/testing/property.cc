@@ -116,16 +116,11 @@ nlohmann::json changed(const nlohmann::json& j, Generator& g) {
   const std::int64_t numbers[] = {
       0, 1, -1, 2, 7, 1000, INT64_MAX, INT64_MIN, std::int64_t{1} << 60};
   switch (g.integers(7)) {
-    case 0:
-      return nullptr;
-    case 1:
-      return nlohmann::json::array();
-    case 2:
-      return nlohmann::json::object();
-    case 3:
-      return true;
-    default:
-      return numbers[g.integers(9)];
+    case 0: return nullptr;
+    case 1: return nlohmann::json::array();
+    case 2: return nlohmann::json::object();
+    case 3: return true;
+    default: return numbers[g.integers(9)];
   }
 }
 

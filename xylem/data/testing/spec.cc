@@ -315,33 +315,17 @@ std::string random_spec(std::uint64_t seed, bool parallel) {
   const auto map_style = [&](auto&& self, int depth) -> Json {
     Json d{{"op", "range"}, {"stop", 1 + pick(23)}};
     for (int k = 0; k < depth; ++k) switch (pick(10)) {
-        case 0:
-          d = over("shuffle", d, {{"seed", pick(1000)}});
-          break;
-        case 1:
-          d = over("map", d, {{"fn", "add"}, {"k", pick(9)}});
-          break;
-        case 2:
-          d = over("random_map", d, {{"fn", "draw"}, {"seed", pick(99)}, {"n", 50}});
-          break;
-        case 3:
-          d = over("filter", d, {{"m", 2 + pick(2)}, {"r", 0}});
-          break;
-        case 4:
-          d = over("slice", d, {{"start", pick(3)}, {"step", 1 + pick(3)}});
-          break;
-        case 5:
-          d = over("window_shuffle", d, {{"window", 1 + pick(6)}, {"seed", pick(99)}});
-          break;
-        case 6:
-          d = over("repeat", d, {{"n", 1 + pick(3)}, {"reseed", pick(4) > 0}});
-          break;
+        case 0: d = over("shuffle", d, {{"seed", pick(1000)}}); break;
+        case 1: d = over("map", d, {{"fn", "add"}, {"k", pick(9)}}); break;
+        case 2: d = over("random_map", d, {{"fn", "draw"}, {"seed", pick(99)}, {"n", 50}}); break;
+        case 3: d = over("filter", d, {{"m", 2 + pick(2)}, {"r", 0}}); break;
+        case 4: d = over("slice", d, {{"start", pick(3)}, {"step", 1 + pick(3)}}); break;
+        case 5: d = over("window_shuffle", d, {{"window", 1 + pick(6)}, {"seed", pick(99)}}); break;
+        case 6: d = over("repeat", d, {{"n", 1 + pick(3)}, {"reseed", pick(4) > 0}}); break;
         case 7:
           if (depth > 2) d = over("concatenate", Json::array({d, self(self, 1)}));
           break;
-        case 8:
-          d = over("flat_map", d, {{"fan_out", 3}});
-          break;
+        case 8: d = over("flat_map", d, {{"fan_out", 3}}); break;
         default:
           // A mixture needs elements in every part.
           d = over("mix", Json::array({d, Json{{"op", "range"}, {"stop", 1 + pick(9)}}}),
@@ -359,30 +343,14 @@ std::string random_spec(std::uint64_t seed, bool parallel) {
     Json d = to_iter(map_style(map_style, static_cast<int>(pick(5))));
     bool batched = false;
     for (std::int64_t k = pick(5); k > 0 && !batched; --k) switch (pick(parallel ? 14 : 12)) {
-        case 0:
-          d = over("map", d, {{"fn", "add"}, {"k", pick(9)}});
-          break;
-        case 1:
-          d = over("random_map", d, {{"fn", "draw"}, {"seed", pick(99)}});
-          break;
-        case 2:
-          d = over("filter", d, {{"m", 2}, {"r", pick(2)}});
-          break;
-        case 3:
-          d = over("limit", d, {{"n", 1 + pick(20)}});
-          break;
-        case 4:
-          d = over("repeat", d, {{"n", 1 + pick(3)}});
-          break;
-        case 5:
-          d = over("cache", d);
-          break;
-        case 6:
-          d = over("flat_map", d);
-          break;
-        case 7:
-          d = over("window_shuffle", d, {{"window", 1 + pick(6)}, {"seed", pick(99)}});
-          break;
+        case 0: d = over("map", d, {{"fn", "add"}, {"k", pick(9)}}); break;
+        case 1: d = over("random_map", d, {{"fn", "draw"}, {"seed", pick(99)}}); break;
+        case 2: d = over("filter", d, {{"m", 2}, {"r", pick(2)}}); break;
+        case 3: d = over("limit", d, {{"n", 1 + pick(20)}}); break;
+        case 4: d = over("repeat", d, {{"n", 1 + pick(3)}}); break;
+        case 5: d = over("cache", d); break;
+        case 6: d = over("flat_map", d); break;
+        case 7: d = over("window_shuffle", d, {{"window", 1 + pick(6)}, {"seed", pick(99)}}); break;
         case 8:
           d = over("mix", Json::array({d, to_iter(map_style(map_style, 1))}),
                    {{"weights", {1 + pick(3), 1 + pick(3)}}});
@@ -415,12 +383,8 @@ std::string random_spec(std::uint64_t seed, bool parallel) {
           batched = true;
           break;
         }
-        case 12:
-          d = over("prefetch", d, {{"buffer", pick(5)}});
-          break;
-        default:
-          d = over("mp", d, {{"workers", pick(4)}, {"buffer", 1 + pick(3)}});
-          break;
+        case 12: d = over("prefetch", d, {{"buffer", pick(5)}}); break;
+        default: d = over("mp", d, {{"workers", pick(4)}, {"buffer", 1 + pick(3)}}); break;
       }
     try {
       build(d);

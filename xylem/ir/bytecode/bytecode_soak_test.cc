@@ -23,22 +23,15 @@ std::string mutate(const std::vector<std::string>& corpus, std::mt19937_64& rand
     std::size_t at = random() % s.size();
     std::size_t n = std::min<std::size_t>(random() % 16 + 1, s.size() - at);
     switch (random() % 5) {
-      case 0:
-        s.erase(at, n);
-        break;
-      case 1:
-        s.insert(random() % s.size(), s.substr(at, n));
-        break;
+      case 0: s.erase(at, n); break;
+      case 1: s.insert(random() % s.size(), s.substr(at, n)); break;
       case 2: {
         const std::string& other = corpus[random() % corpus.size()];
         s.replace(at, n, other.substr(random() % other.size(), n));
         break;
       }
-      case 3:
-        s[at] = static_cast<char>(random());
-        break;
-      default:
-        s[at] = static_cast<char>(s[at] + (random() % 2 ? 2 : -2));
+      case 3: s[at] = static_cast<char>(random()); break;
+      default: s[at] = static_cast<char>(s[at] + (random() % 2 ? 2 : -2));
     }
   }
   return s;

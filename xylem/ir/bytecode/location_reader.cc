@@ -118,9 +118,7 @@ Location ValueReader::read_location(std::size_t index) {
       l.path = intern(name);
       break;
     }
-    case 15:
-      text = "unknown";
-      break;
+    case 15: text = "unknown"; break;
     default:
       source_.fail(at, "location", "a location", fmt::format("attribute code {}", code), kDamaged);
   }

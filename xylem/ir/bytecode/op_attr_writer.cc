@@ -41,16 +41,12 @@ std::int64_t spatial_rank(const Graph& g, const Op& op) {
 bool says_nothing(const AttrForm& f, const Attr& a) {
   switch (f.coding) {
     case Coding::kBool:
-    case Coding::kFlag:
-      return !truth(a);
-    case Coding::kDims:
-      return a.get<Dims>() && a.get<Dims>()->empty();
-    case Coding::kElements:
-      return a.get<HostArray>() && a.get<HostArray>()->size() == 0;
+    case Coding::kFlag: return !truth(a);
+    case Coding::kDims: return a.get<Dims>() && a.get<Dims>()->empty();
+    case Coding::kElements: return a.get<HostArray>() && a.get<HostArray>()->size() == 0;
     case Coding::kList:
     case Coding::kSymbols:
-    case Coding::kAliases:
-      return a.list() && a.list()->empty();
+    case Coding::kAliases: return a.list() && a.list()->empty();
     case Coding::kAccuracy: {
       const OpaqueAttr* text = a.get<OpaqueAttr>();
       if (text)
@@ -60,8 +56,7 @@ bool says_nothing(const AttrForm& f, const Attr& a) {
       return mode && a.dict()->size() == 1 && mode->get<EnumAttr>() &&
              mode->get<EnumAttr>()->value == "DEFAULT";
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -84,42 +79,33 @@ std::size_t ArtifactWriter::absent_attr(const Graph& g, const Op& op, const Attr
   Dims ones(static_cast<std::size_t>(n), 1);
   switch (a.absent) {
     case Absent::kOnes:
-    case Absent::kKeptOnes:
-      return dims_attr(ones);
+    case Absent::kKeptOnes: return dims_attr(ones);
     case Absent::kZeros: {
       HostArray zeros = a.coding == Coding::kBools ? HostArray::zeros(DType::kBool, {n})
                                                    : HostArray::zeros(DType::kI64, {n, 2});
       return tensor_attr(zeros, type(Type::tensor(zeros.dtype(), zeros.dims())));
     }
-    case Absent::kMinusOne:
-      return int_attr(-1);
+    case Absent::kMinusOne: return int_attr(-1);
     case Absent::kTwoDefaults: {
       std::size_t e = enum_attr(a.enumeration, "DEFAULT");
       return array_attr({e, e});
     }
-    case Absent::kOriginal:
-      return enum_attr(a.enumeration, "API_VERSION_ORIGINAL");
+    case Absent::kOriginal: return enum_attr(a.enumeration, "API_VERSION_ORIGINAL");
     case Absent::kRequired:
       refuse(op.loc, op.def->name, fmt::format("attribute '{}' is there", a.name), "it is absent",
              "Add it");
       return 0;
-    case Absent::kZero:
-      break;
+    case Absent::kZero: break;
   }
   switch (a.coding) {
     case Coding::kDims:
-    case Coding::kElements:
-      return dims_attr({});
+    case Coding::kElements: return dims_attr({});
     case Coding::kBool:
-    case Coding::kFlag:
-      return bool_attr(false);
-    case Coding::kInt32:
-      return int_attr(0, DType::kI32);
+    case Coding::kFlag: return bool_attr(false);
+    case Coding::kInt32: return int_attr(0, DType::kI32);
     case Coding::kString:
-    case Coding::kConfig:
-      return string_attr("");
-    case Coding::kDict:
-      return dict_attr({});
+    case Coding::kConfig: return string_attr("");
+    case Coding::kDict: return dict_attr({});
     case Coding::kEnum:
       return enum_attr(a.enumeration, enumeration_of_mnemonic(a.enumeration)->members[0]);
     case Coding::kAccuracy: {
@@ -132,15 +118,12 @@ std::size_t ArtifactWriter::absent_attr(const Graph& g, const Op& op, const Attr
     }
     case Coding::kAlgorithmType:
     case Coding::kAlgorithmInt:
-    case Coding::kAlgorithmBool:
-      return type_attr(named_type("none"));
+    case Coding::kAlgorithmBool: return type_attr(named_type("none"));
     case Coding::kSymbols:
     case Coding::kIndexTensors:
     case Coding::kList:
-    case Coding::kAliases:
-      return array_attr({});
-    default:
-      return int_attr(0);
+    case Coding::kAliases: return array_attr({});
+    default: return int_attr(0);
   }
 }
 
@@ -203,13 +186,10 @@ std::size_t ArtifactWriter::own_attr(const Graph& g, const Op& op, const AttrFor
       text::append_inherent_attr(text, *op.def, form.name, a);
       return mesh_attr(std::string_view(text).substr(form.name.size() + 3));
     }
-    case Coding::kInt:
-      return int_attr(integer(a));
-    case Coding::kInt32:
-      return int_attr(integer(a), DType::kI32);
+    case Coding::kInt: return int_attr(integer(a));
+    case Coding::kInt32: return int_attr(integer(a), DType::kI32);
     case Coding::kBool:
-    case Coding::kFlag:
-      return bool_attr(truth(a));
+    case Coding::kFlag: return bool_attr(truth(a));
     case Coding::kFloat32: {
       if (auto* s = a.get<ScalarAttr>()) return float_attr(s->real, DType::kF32);
       if (auto* d = a.get<double>()) return float_attr(*d, DType::kF32);
@@ -220,8 +200,7 @@ std::size_t ArtifactWriter::own_attr(const Graph& g, const Op& op, const AttrFor
     case Coding::kConfig:
       if (a.dict()) require({1, 3, 0}, fmt::format("a dictionary as '{}'", form.name), op.loc);
       return attr(a);
-    case Coding::kDict:
-      return a.dict() ? dict_attr(*a.dict()) : wrong(a, "a dictionary");
+    case Coding::kDict: return a.dict() ? dict_attr(*a.dict()) : wrong(a, "a dictionary");
     case Coding::kSymbol: {
       std::string_view wanted = a.get<SymbolAttr>() ? a.get<SymbolAttr>()->name : "";
       if (op.regions.empty()) return string_attr(wanted);
@@ -290,8 +269,7 @@ std::size_t ArtifactWriter::own_attr(const Graph& g, const Op& op, const AttrFor
       if (!needed) return absent_attr(g, op, form);
       return structure_attr("result_accuracy", structure_of(op, form.name));
     }
-    default:
-      return attr(a);
+    default: return attr(a);
   }
 }
 

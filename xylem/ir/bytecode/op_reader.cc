@@ -213,8 +213,7 @@ void ProgramReader::read_vhlo_attr(const FileOp& op, const AttrForm& form, std::
       if (!a.get<HostArray>()) bad("a tensor");
       return set(a);
     }
-    case Coding::kReplicaGroups:
-      return set(get(mode_of(def, form.name)));
+    case Coding::kReplicaGroups: return set(get(mode_of(def, form.name)));
     case Coding::kInt:
     case Coding::kInt32: {
       const Attr& a = get(Mode::kInherent);
@@ -234,16 +233,14 @@ void ProgramReader::read_vhlo_attr(const FileOp& op, const AttrForm& form, std::
       if (*b) attrs.set(form.name, Attr());
       return;
     }
-    case Coding::kFloat32:
-      return set(get(Mode::kInherent));
+    case Coding::kFloat32: return set(get(Mode::kInherent));
     case Coding::kString: {
       const Attr& a = get(Mode::kInherent);
       if (!a.get<std::string>()) bad("a string");
       return set(a);
     }
     case Coding::kConfig:
-    case Coding::kDict:
-      return set(get(Mode::kForeign));
+    case Coding::kDict: return set(get(Mode::kForeign));
     case Coding::kSymbol: {
       const std::string* s = get(Mode::kInherent).get<std::string>();
       if (!s) bad("a string");
@@ -320,8 +317,7 @@ void ProgramReader::read_vhlo_attr(const FileOp& op, const AttrForm& form, std::
       attrs.set("algorithm", fields);
       return;
     }
-    case Coding::kDummyPadding:
-      return;
+    case Coding::kDummyPadding: return;
   }
 }
 

@@ -138,8 +138,7 @@ Attr ValueReader::read_stablehlo(std::size_t index, ByteCursor& c, Mode mode) {
                                   layout.mnemonic == "conv" ? "raw " : "", s)};
   }
   switch (code) {
-    case 14:
-      return read_alias(c, mode);
+    case 14: return read_alias(c, mode);
     case 15: {
       std::string types[3];
       for (std::string& t : types) text::append_mlir_attr(t, type_attr(file_type(type_ref(c))));
@@ -153,8 +152,7 @@ Attr ValueReader::read_stablehlo(std::size_t index, ByteCursor& c, Mode mode) {
                       types[0], types[1], types[2], counts[0], counts[1], counts[2], imprecise),
           Mode::kForeign, at);
     }
-    case 17:
-      return read_accuracy(c, mode);
+    case 17: return read_accuracy(c, mode);
     case 13:
     case 18:
     case 19:
@@ -164,8 +162,7 @@ Attr ValueReader::read_stablehlo(std::size_t index, ByteCursor& c, Mode mode) {
       c.bytes("attribute", c.remaining());
       return from_text(mesh_text(index), mode, at);
     }
-    default:
-      break;
+    default: break;
   }
   source_.fail(at, "attribute", "a code of StableHLO's attributes", fmt::format("code {}", code),
                "The file is newer than StableHLO 1.20, or damaged");

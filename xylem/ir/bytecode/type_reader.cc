@@ -41,22 +41,14 @@ FileType other(std::string text) {
 
 std::optional<DType> integer_dtype(std::uint64_t width, bool is_unsigned) {
   switch (width) {
-    case 1:
-      return is_unsigned ? std::nullopt : std::optional(DType::kBool);
-    case 2:
-      return is_unsigned ? DType::kU2 : DType::kI2;
-    case 4:
-      return is_unsigned ? DType::kU4 : DType::kI4;
-    case 8:
-      return is_unsigned ? DType::kU8 : DType::kI8;
-    case 16:
-      return is_unsigned ? DType::kU16 : DType::kI16;
-    case 32:
-      return is_unsigned ? DType::kU32 : DType::kI32;
-    case 64:
-      return is_unsigned ? DType::kU64 : DType::kI64;
-    default:
-      return std::nullopt;
+    case 1: return is_unsigned ? std::nullopt : std::optional(DType::kBool);
+    case 2: return is_unsigned ? DType::kU2 : DType::kI2;
+    case 4: return is_unsigned ? DType::kU4 : DType::kI4;
+    case 8: return is_unsigned ? DType::kU8 : DType::kI8;
+    case 16: return is_unsigned ? DType::kU16 : DType::kI16;
+    case 32: return is_unsigned ? DType::kU32 : DType::kI32;
+    case 64: return is_unsigned ? DType::kU64 : DType::kI64;
+    default: return std::nullopt;
   }
 }
 
@@ -95,12 +87,8 @@ FileType ValueReader::read_type(std::size_t index) {
   }
   FileType t;
   switch (e.dialect) {
-    case Dialect::kBuiltin:
-      t = read_builtin_type(c);
-      break;
-    case Dialect::kVhlo:
-      t = read_vhlo_type(c);
-      break;
+    case Dialect::kBuiltin: t = read_builtin_type(c); break;
+    case Dialect::kVhlo: t = read_vhlo_type(c); break;
     case Dialect::kStablehlo: {
       std::uint64_t code = c.varint("type");
       if (code > 1)
@@ -311,22 +299,14 @@ FileType ValueReader::read_builtin_type(ByteCursor& c) {
       t.kind = FileType::Kind::kIndex;
       return t;
     }
-    case 2:
-      return read_function_type(c);
-    case 3:
-      return element(DType::kBF16);
-    case 4:
-      return element(DType::kF16);
-    case 5:
-      return element(DType::kF32);
-    case 6:
-      return element(DType::kF64);
-    case 7:
-      return other("f80");
-    case 8:
-      return other("f128");
-    case 9:
-      return read_complex(c);
+    case 2: return read_function_type(c);
+    case 3: return element(DType::kBF16);
+    case 4: return element(DType::kF16);
+    case 5: return element(DType::kF32);
+    case 6: return element(DType::kF64);
+    case 7: return other("f80");
+    case 8: return other("f128");
+    case 9: return read_complex(c);
     case 10: {
       FileType t = read_shaped(c, true, false);
       attr_ref(c);  // its layout
@@ -337,41 +317,25 @@ FileType ValueReader::read_builtin_type(ByteCursor& c) {
       t.kind = FileType::Kind::kNone;
       return t;
     }
-    case 13:
-      return read_shaped(c, false, false);
-    case 14:
-      return read_shaped(c, false, true);
-    case 15:
-      return read_tuple(c, false);
+    case 13: return read_shaped(c, false, false);
+    case 14: return read_shaped(c, false, true);
+    case 15: return read_tuple(c, false);
     case 18:
       source_.fail(at, "type", "tensors have a rank", "found an unranked tensor",
                    "Give its dimensions");
-    case 21:
-      return other("tf32");
-    case 22:
-      return element(DType::kF8E5M2);
-    case 23:
-      return element(DType::kF8E4M3);
-    case 24:
-      return element(DType::kF8E4M3FN);
-    case 25:
-      return element(DType::kF8E5M2FNUZ);
-    case 26:
-      return element(DType::kF8E4M3FNUZ);
-    case 27:
-      return element(DType::kF8E4M3B11FNUZ);
-    case 28:
-      return element(DType::kF8E3M4);
-    case 29:
-      return element(DType::kF4E2M1FN);
-    case 30:
-      return element(DType::kF6E2M3FN);
-    case 31:
-      return element(DType::kF6E3M2FN);
-    case 32:
-      return element(DType::kF8E8M0FNU);
-    default:
-      break;
+    case 21: return other("tf32");
+    case 22: return element(DType::kF8E5M2);
+    case 23: return element(DType::kF8E4M3);
+    case 24: return element(DType::kF8E4M3FN);
+    case 25: return element(DType::kF8E5M2FNUZ);
+    case 26: return element(DType::kF8E4M3FNUZ);
+    case 27: return element(DType::kF8E4M3B11FNUZ);
+    case 28: return element(DType::kF8E3M4);
+    case 29: return element(DType::kF4E2M1FN);
+    case 30: return element(DType::kF6E2M3FN);
+    case 31: return element(DType::kF6E3M2FN);
+    case 32: return element(DType::kF8E8M0FNU);
+    default: break;
   }
   source_.fail(at, "type", "a builtin type that StableHLO programs use",
                fmt::format("code {}", code), "Legalise the program to StableHLO");
@@ -382,27 +346,19 @@ FileType ValueReader::read_vhlo_type(ByteCursor& c) {
   std::uint64_t code = c.varint("type");
   if (const ElementCode* e = element_of_code(code)) return element(e->dtype);
   switch (code) {
-    case kVhloComplex:
-      return read_complex(c);
-    case kVhloFunction:
-      return read_function_type(c);
+    case kVhloComplex: return read_complex(c);
+    case kVhloFunction: return read_function_type(c);
     case kVhloIndex: {
       FileType t = element(DType::kI64);
       t.kind = FileType::Kind::kIndex;
       return t;
     }
-    case kVhloTensor:
-      return read_shaped(c, false, false);
-    case kVhloEncodedTensor:
-      return read_shaped(c, false, true);
-    case kVhloToken:
-      return value(Type::token());
-    case kVhloTuple:
-      return read_tuple(c, false);
-    case kVhloQuantized:
-      return read_quantized(c, false);
-    case kVhloQuantizedPerAxis:
-      return read_quantized(c, true);
+    case kVhloTensor: return read_shaped(c, false, false);
+    case kVhloEncodedTensor: return read_shaped(c, false, true);
+    case kVhloToken: return value(Type::token());
+    case kVhloTuple: return read_tuple(c, false);
+    case kVhloQuantized: return read_quantized(c, false);
+    case kVhloQuantizedPerAxis: return read_quantized(c, true);
     case kVhloUnrankedTensor:
       source_.fail(at, "type", "tensors have a rank", "found an unranked tensor",
                    "Give its dimensions");
@@ -411,14 +367,10 @@ FileType ValueReader::read_vhlo_type(ByteCursor& c) {
       t.kind = FileType::Kind::kNone;
       return t;
     }
-    case kVhloTf32:
-      return other("tf32");
-    case kVhloBuffer:
-      return read_shaped(c, true, false);
-    case kVhloFuture:
-      return read_tuple(c, true);
-    default:
-      break;
+    case kVhloTf32: return other("tf32");
+    case kVhloBuffer: return read_shaped(c, true, false);
+    case kVhloFuture: return read_tuple(c, true);
+    default: break;
   }
   source_.fail(at, "type", "a code of VHLO's types", fmt::format("code {}", code),
                "The file is newer than StableHLO 1.20, or damaged");

@@ -27,23 +27,12 @@ std::size_t ArtifactWriter::element_type(DType dtype, const TypeExtra* extra) {
     // VHLO's storage types are named as signed ones; the sign is a flag.
     DType storage = q.storage;
     switch (dtype_bits(q.storage)) {
-      case 2:
-        storage = DType::kI2;
-        break;
-      case 4:
-        storage = DType::kI4;
-        break;
-      case 8:
-        storage = DType::kI8;
-        break;
-      case 16:
-        storage = DType::kI16;
-        break;
-      case 32:
-        storage = DType::kI32;
-        break;
-      default:
-        break;
+      case 2: storage = DType::kI2; break;
+      case 4: storage = DType::kI4; break;
+      case 8: storage = DType::kI8; break;
+      case 16: storage = DType::kI16; break;
+      case 32: storage = DType::kI32; break;
+      default: break;
     }
     std::string s = code(q.axis < 0 ? kVhloQuantized : kVhloQuantizedPerAxis);
     append_varint(s, is_signed ? 1 : 0);
@@ -145,18 +134,10 @@ std::size_t ArtifactWriter::named_type(std::string_view text) {
 std::size_t ArtifactWriter::builtin_type(DType dtype) {
   std::string s;
   switch (dtype) {
-    case DType::kBF16:
-      s = code(3);
-      break;
-    case DType::kF16:
-      s = code(4);
-      break;
-    case DType::kF32:
-      s = code(5);
-      break;
-    case DType::kF64:
-      s = code(6);
-      break;
+    case DType::kBF16: s = code(3); break;
+    case DType::kF16: s = code(4); break;
+    case DType::kF32: s = code(5); break;
+    case DType::kF64: s = code(6); break;
     default:
       s = code(0);
       append_varint(s, static_cast<std::uint64_t>(dtype_bits(dtype)) << 2 |

@@ -79,15 +79,9 @@ Attr ValueReader::read_attr(std::size_t index, Mode mode) {
   if (!e.custom) return read_assembly(c, mode);
   Attr a;
   switch (e.dialect) {
-    case Dialect::kBuiltin:
-      a = read_builtin(index, c, mode);
-      break;
-    case Dialect::kVhlo:
-      a = read_vhlo(index, c, mode);
-      break;
-    case Dialect::kStablehlo:
-      a = read_stablehlo(index, c, mode);
-      break;
+    case Dialect::kBuiltin: a = read_builtin(index, c, mode); break;
+    case Dialect::kVhlo: a = read_vhlo(index, c, mode); break;
+    case Dialect::kStablehlo: a = read_stablehlo(index, c, mode); break;
     case Dialect::kChlo: {
       std::uint64_t code = c.varint("attribute");
       const Enumeration* enumeration = enumeration_of_chlo(code);
@@ -97,8 +91,7 @@ Attr ValueReader::read_attr(std::size_t index, Mode mode) {
       a = read_enum(c, *enumeration, mode);
       break;
     }
-    case Dialect::kSdy:
-      return OpaqueAttr{sdy_text(index, false)};
+    case Dialect::kSdy: return OpaqueAttr{sdy_text(index, false)};
     case Dialect::kFunc:
     case Dialect::kOther:
       source_.fail(e.part.begin, "attribute",
@@ -221,8 +214,7 @@ Attr ValueReader::type_attr(const FileType& t) {
     return s;
   };
   switch (t.kind) {
-    case FileType::Kind::kValue:
-      return t.type;
+    case FileType::Kind::kValue: return t.type;
     case FileType::Kind::kElement:
       if (t.is_signed) return OpaqueAttr{fmt::format("s{}", dtype_name(t.type.dtype()))};
       if (t.type.extra()) {
@@ -230,12 +222,9 @@ Attr ValueReader::type_attr(const FileType& t) {
         return OpaqueAttr{tensor.substr(7, tensor.size() - 8)};
       }
       return t.type.dtype();
-    case FileType::Kind::kIndex:
-      return OpaqueAttr{"index"};
-    case FileType::Kind::kNone:
-      return OpaqueAttr{"none"};
-    case FileType::Kind::kOther:
-      return OpaqueAttr{t.text};
+    case FileType::Kind::kIndex: return OpaqueAttr{"index"};
+    case FileType::Kind::kNone: return OpaqueAttr{"none"};
+    case FileType::Kind::kOther: return OpaqueAttr{t.text};
     case FileType::Kind::kFunction: {
       std::string s = "(";
       for (std::size_t i = 0; i < t.inputs.size(); ++i) s += (i ? ", " : "") + spelled(t.inputs[i]);
@@ -391,12 +380,9 @@ Attr ValueReader::read_builtin(std::size_t index, ByteCursor& c, Mode mode) {
   std::size_t at = c.pos();
   std::uint64_t code = c.varint("attribute");
   switch (code) {
-    case 0:
-      return read_list(c, mode);
-    case 1:
-      return read_entries(c, mode);
-    case 2:
-      return string(c);
+    case 0: return read_list(c, mode);
+    case 1: return read_entries(c, mode);
+    case 2: return string(c);
     case 3: {
       std::string s;
       text::append_quoted(s, string(c));
@@ -404,8 +390,7 @@ Attr ValueReader::read_builtin(std::size_t index, ByteCursor& c, Mode mode) {
       text::append_mlir_attr(s, type_attr(file_type(type_ref(c))));
       return OpaqueAttr{s};
     }
-    case 4:
-      return SymbolAttr{string_attr(c)};
+    case 4: return SymbolAttr{string_attr(c)};
     case 5: {
       std::string s;
       text::append_symbol(s, string_attr(c));
@@ -418,14 +403,10 @@ Attr ValueReader::read_builtin(std::size_t index, ByteCursor& c, Mode mode) {
       }
       return OpaqueAttr{s};
     }
-    case 6:
-      return type_attr(file_type(type_ref(c)));
-    case 7:
-      return {};
-    case 8:
-      return read_integer(c);
-    case 9:
-      return read_float(c);
+    case 6: return type_attr(file_type(type_ref(c)));
+    case 7: return {};
+    case 8: return read_integer(c);
+    case 9: return read_float(c);
     case 10:
     case 11:
     case 12:
@@ -437,19 +418,15 @@ Attr ValueReader::read_builtin(std::size_t index, ByteCursor& c, Mode mode) {
       std::string_view text = location(index).mlir;
       return OpaqueAttr{fmt::format("loc({})", text.empty() ? "unknown" : text)};
     }
-    case 16:
-      return read_resource(c, mode);
-    case 17:
-      return read_dense_array(c, mode);
+    case 16: return read_resource(c, mode);
+    case 17: return read_dense_array(c, mode);
     case 18: {
       std::size_t type = type_ref(c);
       std::size_t size = c.count("constant bytes");
       return tensor(file_type(type), c.bytes("constant", size), mode, at);
     }
-    case 19:
-      return read_dense_strings(c);
-    default:
-      break;
+    case 19: return read_dense_strings(c);
+    default: break;
   }
   source_.fail(at, "attribute", "a builtin attribute that StableHLO programs use",
                fmt::format("code {}", code), "Legalise the program to StableHLO");
@@ -460,32 +437,24 @@ Attr ValueReader::read_vhlo(std::size_t index, ByteCursor& c, Mode mode) {
   std::uint64_t code = c.varint("attribute");
   if (const Enumeration* e = enumeration_of_vhlo(code)) return read_enum(c, *e, mode);
   switch (code) {
-    case 1:
-      return read_list(c, mode);
+    case 1: return read_list(c, mode);
     case 2: {
       std::uint64_t v = c.varint("bool");
       if (v > 1) source_.fail(at, "bool", "0 or 1", fmt::format("{}", v), kDamaged);
       return v == 1;
     }
-    case 6:
-      return read_entries(c, mode);
-    case 8:
-      return read_float(c);
-    case 9:
-      return read_integer(c);
-    case 10:
-      return read_alias(c, mode);
-    case 14:
-      return string(c);
+    case 6: return read_entries(c, mode);
+    case 8: return read_float(c);
+    case 9: return read_integer(c);
+    case 10: return read_alias(c, mode);
+    case 14: return string(c);
     case 15: {
       std::size_t type = type_ref(c);
       std::size_t size = c.count("constant bytes");
       return tensor(file_type(type), c.bytes("constant", size), mode, at);
     }
-    case 17:
-      return type_attr(file_type(type_ref(c)));
-    case 20:
-      return read_accuracy(c, mode);
+    case 17: return type_attr(file_type(type_ref(c)));
+    case 20: return read_accuracy(c, mode);
     case 18:
     case 21:
     case 22:
@@ -495,8 +464,7 @@ Attr ValueReader::read_vhlo(std::size_t index, ByteCursor& c, Mode mode) {
       c.bytes("attribute", c.remaining());
       return from_text(mesh_text(index), mode, at);
     }
-    default:
-      break;
+    default: break;
   }
   source_.fail(at, "attribute", "a code of VHLO's attributes", fmt::format("code {}", code),
                "The file is newer than StableHLO 1.20, or damaged");

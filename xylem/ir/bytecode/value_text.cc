@@ -164,32 +164,25 @@ std::string ValueReader::sdy_text(std::size_t index, bool nested) {
       return named("sharding", s + ">");
     }
     case 7:
-    case 16:
-      return named("sharding_per_value", sdy_parts(c, "<[", "]>"));
+    case 16: return named("sharding_per_value", sdy_parts(c, "<[", "]>"));
     case 8: {
       Dims factors = read_dims(c);
       std::string s;
       for (std::int64_t f : factors) s += factor_name(f);
       return s;
     }
-    case 9:
-      return sdy_parts(c, "[", "]");
-    case 10:
-      return named("op_sharding_rule", "<" + sdy_rule(c) + ">");
-    case 11:
-      return named("axis_ref_list", sdy_parts(c, "{", "}"));
-    case 12:
-      return named("list_of_axis_ref_lists", sdy_parts(c, "[", "]"));
+    case 9: return sdy_parts(c, "[", "]");
+    case 10: return named("op_sharding_rule", "<" + sdy_rule(c) + ">");
+    case 11: return named("axis_ref_list", sdy_parts(c, "{", "}"));
+    case 12: return named("list_of_axis_ref_lists", sdy_parts(c, "[", "]"));
     case 13: {
       std::string s = sdy_parts(c, "{", "}");
       std::int64_t from = c.signed_varint("dimension");
       return named("all_to_all_param",
                    fmt::format("{}: {}->{}", s, from, c.signed_varint("dimension")));
     }
-    case 14:
-      return named("all_to_all_param_list", sdy_parts(c, "[", "]"));
-    default:
-      break;
+    case 14: return named("all_to_all_param_list", sdy_parts(c, "[", "]"));
+    default: break;
   }
   source_.fail(at, "attribute", "a code of Shardy's attributes", fmt::format("code {}", code),
                kDamaged);
@@ -269,8 +262,7 @@ std::string ValueReader::mesh_text(std::size_t index) {
       }
       return s + ">";
     }
-    default:
-      break;
+    default: break;
   }
   return symbol_text(index);
 }

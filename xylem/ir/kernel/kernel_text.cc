@@ -31,12 +31,9 @@ std::string numbers(const Dims& d) {
 const char* access_name(const Kernel::Param& p) {
   if (p.space == MemorySpace::kScratch) return "scratch";
   switch (p.access) {
-    case Kernel::Access::kRead:
-      return "read";
-    case Kernel::Access::kWrite:
-      return "write";
-    case Kernel::Access::kReadWrite:
-      return "read_write";
+    case Kernel::Access::kRead: return "read";
+    case Kernel::Access::kWrite: return "write";
+    case Kernel::Access::kReadWrite: return "read_write";
   }
   return "read";
 }

@@ -26,10 +26,10 @@ extern const OpDef kMulhi;
 // constant_like(x) {value}: x's type filled with a value. chlo.constant {value}.
 extern const OpDef kConstantLike;
 extern const OpDef kChloConstant;
-// ragged_dot(lhs, rhs, group_sizes) with dot_general's dimension lists, lhs_ragged_dimensions (one),
-// rhs_group_dimensions (at most one), precision_config, result_dtype. By where the ragged dimension
-// lies: an lhs free one ([m,k], [g,k,n] -> [m,n]), a contracted one ([m,k], [k,n] -> [g,m,n]), a
-// batch one (dot_general).
+// ragged_dot(lhs, rhs, group_sizes) with dot_general's dimension lists, lhs_ragged_dimensions
+// (one), rhs_group_dimensions (at most one), precision_config, result_dtype. By where the ragged
+// dimension lies: an lhs free one ([m,k], [g,k,n] -> [m,n]), a contracted one ([m,k], [k,n] ->
+// [g,m,n]), a batch one (dot_general).
 extern const OpDef kRaggedDot;
 // chlo.scan(inputs, inits) {operandSegmentSizes, dimension, scan_dim_size, is_reverse,
 // is_associative}: region (slices without the dimension, carries) -> (outputs, carries).

@@ -4,9 +4,9 @@
 
 // Communication between the processes of a grid of replicas by partitions (process.h), and with the
 // host. Replica groups are i64[groups, members], shorter ones filled with -1, none at all for one
-// group of all; or {mesh, axes} of a mesh whose definition stands in the attribute. A channel handle
-// is {handle, type}. Reductions take region (a, b, captures) -> value on scalars, whose dtype may be
-// wider than the operands'; they go through the group in order.
+// group of all; or {mesh, axes} of a mesh whose definition stands in the attribute. A channel
+// handle is {handle, type}. Reductions take region (a, b, captures) -> value on scalars, whose
+// dtype may be wider than the operands'; they go through the group in order.
 //
 // Groups are those of replicas in one partition (no channel), of replicas in all partitions
 // (channel), or of ids replica * partitions + partition (use_global_device_ids); for all_to_all,

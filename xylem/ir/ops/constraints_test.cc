@@ -43,10 +43,12 @@ std::vector<Case> elementwise_cases() {
   std::vector<Case> out;
   for (const OpDef* op : {&kCeil, &kFloor, &kRoundNearestAfz, &kRoundNearestEven, &kIsFinite,
                           &kReal, &kImag, &kSqrt, &kErf, &kErfc, &kErfInv, &kReducePrecision})
-    out.push_back({op, "i1", "operand 0 must be a tensor of float", {i({2})},
+    out.push_back({op,
+                   "i1",
+                   "operand 0 must be a tensor of float",
+                   {i({2})},
                    {{"exponent_bits", 5}, {"mantissa_bits", 5}}});
-  for (const OpDef* op : elementary_family())
-    out.push_back({op, "i1", "it is i32[2]", {i({2})}});
+  for (const OpDef* op : elementary_family()) out.push_back({op, "i1", "it is i32[2]", {i({2})}});
   for (const OpDef* op : {&kNot, &kPopcnt, &kCountLeadingZeros})
     out.push_back({op, "i1", "integer elements; it is f32[]", {f()}});
   for (const OpDef* op : {&kAbs, &kSign, &kNegate, &kSquare})
@@ -62,7 +64,9 @@ std::vector<Case> elementwise_cases() {
     out.push_back({op, "c1", "which differ at axis 1", {t(good, {2, 3}), t(good, {2, 4})}});
     out.push_back({op, "c1", "which differ in rank", {t(good, {2, 3}), t(good, {3})}});
   }
-  out.push_back({&kAdd, "c1", "operand 0 is f32[2], operand 1 is i32[2], which differ in dtype",
+  out.push_back({&kAdd,
+                 "c1",
+                 "operand 0 is f32[2], operand 1 is i32[2], which differ in dtype",
                  {f({2}), i({2})}});
   Type f8 = t(DType::kF8E5M2);
   out.push_back({&kNextAfter, "i1", "they are f8E5M2[]", {f8, f8}});
@@ -98,10 +102,10 @@ std::vector<Case> elementwise_cases() {
       {&kBitcastConvert, "c1", "f32[3] to f64 (32 to 64 bits)", {f({3})}, to(DType::kF64)});
   out.push_back({&kBitcastConvert, "c1", "f32[] to f64", {f()}, to(DType::kF64)});
   out.push_back({&kBitcastConvert, "c2", "c64[] to i64", {c()}, to(DType::kI64)});
-  out.push_back({&kReducePrecision, "c2", "it is 0", {f()},
-                 {{"exponent_bits", 0}, {"mantissa_bits", 5}}});
-  out.push_back({&kReducePrecision, "c3", "it is -1", {f()},
-                 {{"exponent_bits", 5}, {"mantissa_bits", -1}}});
+  out.push_back(
+      {&kReducePrecision, "c2", "it is 0", {f()}, {{"exponent_bits", 0}, {"mantissa_bits", 5}}});
+  out.push_back(
+      {&kReducePrecision, "c3", "it is -1", {f()}, {{"exponent_bits", 5}, {"mantissa_bits", -1}}});
   return out;
 }
 
@@ -120,11 +124,17 @@ std::vector<Case> movement_cases() {
     return Attrs{{"broadcast_dimensions", dims}, {"shape", shape}};
   };
   out.push_back({&kBroadcastInDim, "i1", "token", {Type::token()}, cast({}, {})});
-  out.push_back({&kBroadcastInDim, "c2", "one entry for each operand dimension (1)", {f({2})},
+  out.push_back({&kBroadcastInDim,
+                 "c2",
+                 "one entry for each operand dimension (1)",
+                 {f({2})},
                  cast({}, {2})});
   out.push_back({&kBroadcastInDim, "c3", "[0, 1)", {f({2})}, cast({1}, {2})});
   out.push_back({&kBroadcastInDim, "c4", "has 0 twice", {f({2, 2})}, cast({0, 0}, {2, 2})});
-  out.push_back({&kBroadcastInDim, "c5", "the operand is f32[2], the result shape [3]", {f({2})},
+  out.push_back({&kBroadcastInDim,
+                 "c5",
+                 "the operand is f32[2], the result shape [3]",
+                 {f({2})},
                  cast({0}, {3})});
   out.push_back({&kBroadcastInDim, "shape", "has -2", {f()}, cast({}, {-2})});
   out.push_back({&kReshape, "i1", "token", {Type::token()}, {{"shape", Dims{}}}});
@@ -156,8 +166,8 @@ std::vector<Case> movement_cases() {
   };
   out.push_back({&kSlice, "i1", "token", {Type::token()}, cut({}, {}, {})});
   out.push_back({&kSlice, "c2", "limit_indices = [] has 0", {f({4})}, cut({0}, {}, {1})});
-  out.push_back({&kSlice, "c3", "start 0, limit 5 in dimension 0 of f32[4]", {f({4})},
-                 cut({0}, {5}, {1})});
+  out.push_back(
+      {&kSlice, "c3", "start 0, limit 5 in dimension 0 of f32[4]", {f({4})}, cut({0}, {5}, {1})});
   out.push_back({&kSlice, "c3", "start 3, limit 2", {f({4})}, cut({3}, {2}, {1})});
   out.push_back({&kSlice, "c4", "strides = [0]", {f({4})}, cut({0}, {2}, {0})});
 
@@ -166,7 +176,10 @@ std::vector<Case> movement_cases() {
   out.push_back({&kDynamicSlice, "i2", "it is f32[]", {f({4}), f()}, sizes});
   out.push_back({&kDynamicSlice, "c2", "2 are given", {f({4}), i(), i()}, sizes});
   out.push_back({&kDynamicSlice, "c3", "scalars", {f({4}), i({1})}, sizes});
-  out.push_back({&kDynamicSlice, "c3", "one dtype", {f({4, 4}), i(), t(DType::kI64)},
+  out.push_back({&kDynamicSlice,
+                 "c3",
+                 "one dtype",
+                 {f({4, 4}), i(), t(DType::kI64)},
                  {{"slice_sizes", Dims{2, 2}}}});
   out.push_back({&kDynamicSlice, "c4", "slice_sizes = [2] of f32[1]", {f({1}), i()}, sizes});
   out.push_back({&kDynamicUpdateSlice, "i1", "token", {Type::token(), f({1}), i()}});
@@ -176,7 +189,9 @@ std::vector<Case> movement_cases() {
   out.push_back({&kDynamicUpdateSlice, "c3", "differ in rank", {f({4}), f(), i()}});
   out.push_back({&kDynamicUpdateSlice, "c4", "0 are given", {f({4}), f({1})}});
   out.push_back({&kDynamicUpdateSlice, "c5", "scalars", {f({4}), f({1}), i({1})}});
-  out.push_back({&kDynamicUpdateSlice, "c6", "the operand is f32[4], the update f32[5]",
+  out.push_back({&kDynamicUpdateSlice,
+                 "c6",
+                 "the operand is f32[4], the update f32[5]",
                  {f({4}), f({5}), i()}});
 
   auto padding = [](Dims low, Dims high, Dims interior) {
@@ -251,7 +266,11 @@ std::vector<Case> region_cases() {
   out.push_back({&kReduce, "c4", "[0, 1)", {f({2}), f()}, over({1}), {add}});
   out.push_back({&kReduce, "c5", "twice", {f({2}), f()}, over({0, 0}), {add}});
   out.push_back({&kReduce, "c6", "it returns (i32[])", {f({2}), f()}, over({0}), {iadd}});
-  out.push_back({&kReduce, "c6", "region 0 must take (f32[], f32[])", {f({2}), f()}, over({0}),
+  out.push_back({&kReduce,
+                 "c6",
+                 "region 0 must take (f32[], f32[])",
+                 {f({2}), f()},
+                 over({0}),
                  {passing_body({f()}, {0})}});
   Attrs captures = over({0});
   captures.set("num_captures", 3);
@@ -265,8 +284,8 @@ std::vector<Case> region_cases() {
   std::vector<Type> one{f({4}), f()};
   auto bad = [&](std::string label, std::string message, std::vector<Type> operands, Attrs attrs,
                  GraphPtr body) {
-    out.push_back({&kReduceWindow, label, message, std::move(operands), std::move(attrs),
-                   {std::move(body)}});
+    out.push_back(
+        {&kReduceWindow, label, message, std::move(operands), std::move(attrs), {std::move(body)}});
   };
   Attrs plain{{"window_dimensions", Dims{2}}};
   bad("i1", "token", {Type::token(), f()}, plain, add);
@@ -302,15 +321,15 @@ std::vector<Case> region_cases() {
   GraphPtr none = passing_body({}, {}), whole = passing_body({i()}, {0});
   out.push_back({&kIf, "i1", "it is i1[2]", {b({2})}, {}, {none, none}});
   out.push_back({&kIf, "c1", "region 1 must take ()", {b()}, {}, {none, same}});
-  out.push_back({&kIf, "c2", "region 1 must return ()", {b(), f()}, {},
-                 {passing_body({f()}, {}), same}});
-  out.push_back({&kIf, "captures", "1 operands follow", {b(), f()}, {{"num_captures", 0}},
-                 {same, same}});
+  out.push_back(
+      {&kIf, "c2", "region 1 must return ()", {b(), f()}, {}, {passing_body({f()}, {}), same}});
+  out.push_back(
+      {&kIf, "captures", "1 operands follow", {b(), f()}, {{"num_captures", 0}}, {same, same}});
   out.push_back({&kCase, "i1", "it is i64[]", {t(DType::kI64)}, {}, {none}});
   out.push_back({&kCase, "c1", "there is none", {i()}, {}, {}});
   out.push_back({&kCase, "c2", "region 0 must take ()", {i()}, {}, {same}});
-  out.push_back({&kCase, "c3", "region 1 must return ()", {i(), f()}, {},
-                 {passing_body({f()}, {}), same}});
+  out.push_back(
+      {&kCase, "c3", "region 1 must return ()", {i(), f()}, {}, {passing_body({f()}, {}), same}});
   out.push_back({&kCase, "captures", "0 operands follow", {i()}, {{"num_captures", 1}}, {none}});
   out.push_back({&kAfterAll, "i1", "one is f32[]", {f()}});
 
@@ -340,7 +359,11 @@ std::vector<Case> transform_cases() {
   out.push_back({&kScan, "c2", "it is -1", {f()}, scan(0, 1, -1), {same}});
   out.push_back({&kScan, "c3", "operand 0 is f32[3]", {f({3})}, scan(0, 0, 2), {same}});
   out.push_back({&kScan, "c4", "region 0 must take (i32[])", {i({2})}, scan(0, 0, 2), {same}});
-  out.push_back({&kScan, "c5", "carries of the types it takes, (f32[])", {f()}, scan(0, 1, 2),
+  out.push_back({&kScan,
+                 "c5",
+                 "carries of the types it takes, (f32[])",
+                 {f()},
+                 scan(0, 1, 2),
                  {passing_body({f()}, {})}});
   out.push_back({&kScan, "c6", "it is 0", {f()}, unrolled, {same}});
   for (const OpDef* op : {&kCall, &kRemat})
@@ -350,8 +373,8 @@ std::vector<Case> transform_cases() {
   out.push_back({&kCustomJvp, "c3", "region 1 must take (f32[], f32[])", {f()}, {}, {same, same}});
   out.push_back({&kCustomVjp, "c1", "region 0", {f()}, {}, {whole, same, same}});
   out.push_back({&kCustomVjp, "c2", "it is -1", {f()}, {{"num_consts", -1}}, {same, same, same}});
-  out.push_back({&kCustomVjp, "c3", "and then residuals", {f()}, {},
-                 {same, passing_body({f()}, {}), same}});
+  out.push_back(
+      {&kCustomVjp, "c3", "and then residuals", {f()}, {}, {same, passing_body({f()}, {}), same}});
   out.push_back({&kCustomVjp, "c4", "region 2 must take (f32[])", {f()}, {}, {same, same, two}});
   out.push_back({&kCheckpointName, "i1", "token", {Type::token()}, {{"name", "x"}}});
   out.push_back({&kStopGradient, "i1", "token", {Type::token()}});
@@ -359,9 +382,7 @@ std::vector<Case> transform_cases() {
     out.push_back({op, "i1", "it is i1[2]", {b({2})}, {{"dimension", 0}}});
     out.push_back({op, "c1", "[0, 1)", {f({2})}, {{"dimension", 1}}});
   }
-  auto arg = [](int d, DType index) {
-    return Attrs{{"dimension", d}, {"index_dtype", index}};
-  };
+  auto arg = [](int d, DType index) { return Attrs{{"dimension", d}, {"index_dtype", index}}; };
   for (const OpDef* op : {&kArgmax, &kArgmin}) {
     out.push_back({op, "i1", "it is c64[2]", {c({2})}, arg(0, DType::kI32)});
     out.push_back({op, "c1", "[0, 1)", {f({2})}, arg(-1, DType::kI32)});
@@ -369,18 +390,26 @@ std::vector<Case> transform_cases() {
     out.push_back({op, "c3", "it is f32", {f({2})}, arg(0, DType::kF32)});
   }
   auto rng = [](std::string_view algorithm, DType dtype, Dims shape) {
-    return Attrs{
-        {"rng_algorithm", EnumAttr(algorithm)}, {"shape", shape}, {"result_dtype", dtype}};
+    return Attrs{{"rng_algorithm", EnumAttr(algorithm)}, {"shape", shape}, {"result_dtype", dtype}};
   };
   Type state = t(DType::kU64, {2});
-  out.push_back({&kRngBitGenerator, "i1", "it is ui64[2,1]", {t(DType::kU64, {2, 1})},
+  out.push_back({&kRngBitGenerator,
+                 "i1",
+                 "it is ui64[2,1]",
+                 {t(DType::kU64, {2, 1})},
                  rng("PHILOX", DType::kU32, {2})});
-  out.push_back({&kRngBitGenerator, "c2", "2 words", {t(DType::kU64, {3})},
+  out.push_back({&kRngBitGenerator,
+                 "c2",
+                 "2 words",
+                 {t(DType::kU64, {3})},
                  rng("THREE_FRY", DType::kU32, {2})});
-  out.push_back({&kRngBitGenerator, "o1", "result_dtype is f32", {state},
+  out.push_back({&kRngBitGenerator,
+                 "o1",
+                 "result_dtype is f32",
+                 {state},
                  rng("THREE_FRY", DType::kF32, {2})});
-  out.push_back({&kRngBitGenerator, "shape", "has -1", {state},
-                 rng("THREE_FRY", DType::kU32, {-1})});
+  out.push_back(
+      {&kRngBitGenerator, "shape", "has -1", {state}, rng("THREE_FRY", DType::kU32, {-1})});
   return out;
 }
 
@@ -391,8 +420,10 @@ Attrs with(Attrs a, std::string_view name, Attr value) {
 
 std::vector<Case> gather_cases() {
   // x f32[5,4], indices i32[3,2]; a good call that every case changes in one place.
-  Attrs good{{"offset_dims", Dims{1}},     {"collapsed_slice_dims", Dims{0}},
-             {"start_index_map", Dims{0, 1}}, {"index_vector_dim", 1},
+  Attrs good{{"offset_dims", Dims{1}},
+             {"collapsed_slice_dims", Dims{0}},
+             {"start_index_map", Dims{0, 1}},
+             {"index_vector_dim", 1},
              {"slice_sizes", Dims{1, 2}}};
   // x f32[3,4], indices i32[3,1]
   Attrs batched{{"offset_dims", Dims{1}},
@@ -413,30 +444,50 @@ std::vector<Case> gather_cases() {
   bad("c1", "0 offset, 1 collapsed", "offset_dims", Dims{});
   bad("c2", "[0, 2]", "index_vector_dim", 3);
   bad("c3", "start_index_map = [0]", "start_index_map", Dims{0});
-  out.push_back({&kGather, "c4", "increasing order", {f({5, 4}), i({3, 2})},
-                 {{"offset_dims", Dims{2, 1}}, {"start_index_map", Dims{0, 1}},
-                  {"index_vector_dim", 1}, {"slice_sizes", Dims{1, 2}}}});
+  out.push_back({&kGather,
+                 "c4",
+                 "increasing order",
+                 {f({5, 4}), i({3, 2})},
+                 {{"offset_dims", Dims{2, 1}},
+                  {"start_index_map", Dims{0, 1}},
+                  {"index_vector_dim", 1},
+                  {"slice_sizes", Dims{1, 2}}}});
   bad("c5", "[0, 2)", "offset_dims", Dims{2});
-  out.push_back({&kGather, "c6", "twice", {f({3, 4}), i({3, 1})},
+  out.push_back({&kGather,
+                 "c6",
+                 "twice",
+                 {f({3, 4}), i({3, 1})},
                  with(with(batched, "collapsed_slice_dims", Dims{0}), "offset_dims", Dims{})});
-  out.push_back({&kGather, "c7", "collapsed_slice_dims", {f({5, 4}), i({3, 2})},
+  out.push_back({&kGather,
+                 "c7",
+                 "collapsed_slice_dims",
+                 {f({5, 4}), i({3, 2})},
                  with(with(good, "offset_dims", Dims{}), "collapsed_slice_dims", Dims{1, 0})});
   bad("c8", "[0, 2)", "collapsed_slice_dims", Dims{2});
   bad("c9", "dimension 0 has 2", "slice_sizes", Dims{2, 2});
-  out.push_back({&kGather, "c10", "operand_batching_dims", {f({3, 4}), i({3, 4, 0})},
+  out.push_back({&kGather,
+                 "c10",
+                 "operand_batching_dims",
+                 {f({3, 4}), i({3, 4, 0})},
                  {{"operand_batching_dims", Dims{1, 0}},
                   {"start_indices_batching_dims", Dims{1, 0}},
                   {"index_vector_dim", 2},
                   {"slice_sizes", Dims{1, 1}}}});
   bad_batched("c11", "[0, 2)", "operand_batching_dims", Dims{2});
   bad_batched("c12", "batching dimensions must be at most 1", "slice_sizes", Dims{2, 2});
-  out.push_back({&kGather, "c13", "twice", {f({3, 4}), i({3, 1})},
+  out.push_back({&kGather,
+                 "c13",
+                 "twice",
+                 {f({3, 4}), i({3, 1})},
                  with(batched, "start_indices_batching_dims", Dims{0, 0})});
   bad_batched("c14", "[0, 2)", "start_indices_batching_dims", Dims{2});
   bad_batched("c15", "start_indices_batching_dims = [1]", "start_indices_batching_dims", Dims{1});
   bad_batched("c16", "(1)", "start_indices_batching_dims", Dims{});
-  out.push_back({&kGather, "c17", "operand f32[5,4] dimension 0, indices i32[3,1] dimension 0",
-                 {f({5, 4}), i({3, 1})}, batched});
+  out.push_back({&kGather,
+                 "c17",
+                 "operand f32[5,4] dimension 0, indices i32[3,1] dimension 0",
+                 {f({5, 4}), i({3, 1})},
+                 batched});
   bad_batched("c18", "twice", "start_index_map", Dims{0});
   bad("c19", "[0, 2)", "start_index_map", Dims{0, 2});
   bad("c20", "slice_sizes = [1]", "slice_sizes", Dims{1});
@@ -478,18 +529,30 @@ std::vector<Case> scatter_cases() {
   types("c5", "4 operands", {f({5, 4}), i({3, 2}), f({3, 2}), f({3, 2})});
   types("c6", "its update i32[3,2]", {f({5, 4}), i({3, 2}), i({3, 2})});
   bad("c2", "0 window, 1 inserted", "update_window_dims", Dims{});
-  out.push_back({&kScatter, "c7", "increasing", {f({5, 4}), i({3, 2}), f({3, 2, 1})},
+  out.push_back({&kScatter,
+                 "c7",
+                 "increasing",
+                 {f({5, 4}), i({3, 2}), f({3, 2, 1})},
                  with(with(good, "update_window_dims", Dims{2, 1}), "inserted_window_dims", Dims{}),
                  {add}});
   bad("c8", "[0, 2)", "update_window_dims", Dims{2});
-  out.push_back({&kScatter, "c9", "twice", pair,
+  out.push_back({&kScatter,
+                 "c9",
+                 "twice",
+                 pair,
                  with(with(batched, "inserted_window_dims", Dims{0}), "update_window_dims", Dims{}),
                  {add}});
-  out.push_back({&kScatter, "c10", "inserted_window_dims", {f({5, 4}), i({3, 2}), f({3})},
+  out.push_back({&kScatter,
+                 "c10",
+                 "inserted_window_dims",
+                 {f({5, 4}), i({3, 2}), f({3})},
                  with(with(good, "update_window_dims", Dims{}), "inserted_window_dims", Dims{1, 0}),
                  {add}});
   bad("c11", "[0, 2)", "inserted_window_dims", Dims{2});
-  out.push_back({&kScatter, "c12", "input_batching_dims", {f({3, 4}), i({3, 4, 0}), f({3, 4})},
+  out.push_back({&kScatter,
+                 "c12",
+                 "input_batching_dims",
+                 {f({3, 4}), i({3, 4, 0}), f({3, 4})},
                  {{"input_batching_dims", Dims{1, 0}},
                   {"scatter_indices_batching_dims", Dims{1, 0}},
                   {"index_vector_dim", 2}},
@@ -499,14 +562,18 @@ std::vector<Case> scatter_cases() {
   bad_batched("c15", "[0, 2)", "scatter_indices_batching_dims", Dims{2});
   bad_batched("c16", "= [1]", "scatter_indices_batching_dims", Dims{1});
   bad_batched("c17", "(1)", "scatter_indices_batching_dims", Dims{});
-  out.push_back({&kScatter, "c18", "input f32[5,4] dimension 0, indices i32[3,1] dimension 0",
-                 {f({5, 4}), i({3, 1}), f({3, 2})}, batched, {add}});
+  out.push_back({&kScatter,
+                 "c18",
+                 "input f32[5,4] dimension 0, indices i32[3,1] dimension 0",
+                 {f({5, 4}), i({3, 1}), f({3, 2})},
+                 batched,
+                 {add}});
   bad("c19", "it is [0]", "scatter_dims_to_operand_dims", Dims{0});
   bad_batched("c20", "twice", "scatter_dims_to_operand_dims", Dims{0});
   bad("c21", "[0, 2)", "scatter_dims_to_operand_dims", Dims{0, 2});
   bad("c22", "[0, 2]", "index_vector_dim", -1);
-  out.push_back({&kScatter, "c23", "it returns (i32[])", plain, good,
-                 {binary_body(kAdd, DType::kI32)}});
+  out.push_back(
+      {&kScatter, "c23", "it returns (i32[])", plain, good, {binary_body(kAdd, DType::kI32)}});
   bad("captures", "it is 4", "num_captures", 4);
   return out;
 }
@@ -515,13 +582,13 @@ std::vector<Case> mapped_cases() {
   std::vector<Case> out;
   Attrs one{{"axis_name", "i"}, {"axis_size", 1}}, none{{"axis_name", "i"}, {"axis_size", 0}};
   auto at = [](int size, bool tiled, int dimension) {
-    return Attrs{{"axis_name", "i"},        {"axis_size", size},
-                 {"dimension", dimension},  {"split_dimension", dimension},
-                 {"concat_dimension", 0},   {"tiled", tiled},
+    return Attrs{{"axis_name", "i"},           {"axis_size", size},
+                 {"dimension", dimension},     {"split_dimension", dimension},
+                 {"concat_dimension", 0},      {"tiled", tiled},
                  {"pairs", Dims{0, dimension}}};
   };
-  for (const OpDef* op : {&kPsum, &kPmax, &kPmin, &kAllGatherAxis, &kPsumScatter, &kAllToAllAxis,
-                          &kPpermute}) {
+  for (const OpDef* op :
+       {&kPsum, &kPmax, &kPmin, &kAllGatherAxis, &kPsumScatter, &kAllToAllAxis, &kPpermute}) {
     out.push_back({op, "i1", "operand 0 must be a tensor", {Type::token()}, at(1, false, 0)});
     out.push_back({op, "c1", "axis_size must be positive", {f({1})}, at(0, false, 0)});
   }

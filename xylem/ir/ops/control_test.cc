@@ -83,8 +83,7 @@ TEST(ReduceTest, SeveralInputsAreReducedTogether) {
   Builder b("body");
   ValueId v0 = b.param(kF32), i0 = b.param(kI32), v1 = b.param(kF32), i1 = b.param(kI32);
   ValueId first = b.one(kCompare, {v0, v1}, compare("GE"));
-  GraphPtr body =
-      b.finish({b.one(kSelect, {first, v0, v1}), b.one(kSelect, {first, i0, i1})});
+  GraphPtr body = b.finish({b.one(kSelect, {first, v0, v1}), b.one(kSelect, {first, i0, i1})});
   HostArray x = array<float>({1, 5, 2, 9, 9, 0}, {2, 3});
   HostArray i = array<std::int32_t>({0, 1, 2, 0, 1, 2}, {2, 3});
   auto r = eval_op(kReduce, {x, i, f32(-INFINITY), i32(0)}, {{"dimensions", Dims{1}}}, {body});
@@ -168,16 +167,16 @@ std::vector<GraphPtr> counting_loop() {
 }
 
 TEST(WhileTest, RunsWithCaptures) {
-  auto r = eval_op(kWhile, {i32(0), f32(1), i32(4), f32(0.5f)}, {{"num_captures", 2}},
-                   counting_loop());
+  auto r =
+      eval_op(kWhile, {i32(0), f32(1), i32(4), f32(0.5f)}, {{"num_captures", 2}}, counting_loop());
   ASSERT_EQ(r.size(), 2u);
   EXPECT_EQ(numbers(r[0]), (Numbers{4}));
   EXPECT_EQ(numbers(r[1]), (Numbers{3}));
 }
 
 TEST(WhileTest, MayRunZeroTimes) {
-  auto r = eval_op(kWhile, {i32(9), f32(1), i32(4), f32(0.5f)}, {{"num_captures", 2}},
-                   counting_loop());
+  auto r =
+      eval_op(kWhile, {i32(9), f32(1), i32(4), f32(0.5f)}, {{"num_captures", 2}}, counting_loop());
   EXPECT_EQ(numbers(r[0]), (Numbers{9}));
   EXPECT_EQ(numbers(r[1]), (Numbers{1}));
 }
@@ -242,12 +241,12 @@ TEST(SortTest, IsStableAndMovesAllInputsTogether) {
 TEST(SortTest, SortsAlongAnyDimensionByACapturedDirection) {
   Builder b("comparator");
   ValueId x = b.param(kF32), y = b.param(kF32), sign = b.param(kF32);
-  GraphPtr less = b.finish({b.one(
-      kCompare, {b.one(kMultiply, {x, sign}), b.one(kMultiply, {y, sign})}, compare("LT"))});
+  GraphPtr less = b.finish(
+      {b.one(kCompare, {b.one(kMultiply, {x, sign}), b.one(kMultiply, {y, sign})}, compare("LT"))});
   HostArray a = array<float>({3, 1, 2, 5, 0, 4}, {3, 2});
   auto sorted = [&](int dimension, float s) {
-    return numbers(eval_one(kSort, {a, f32(s)}, {{"dimension", dimension}, {"num_captures", 1}},
-                            {less}));
+    return numbers(
+        eval_one(kSort, {a, f32(s)}, {{"dimension", dimension}, {"num_captures", 1}}, {less}));
   };
   EXPECT_EQ(sorted(0, 1), (Numbers{0, 1, 2, 4, 3, 5}));
   EXPECT_EQ(sorted(-1, 1), (Numbers{1, 3, 2, 5, 0, 4}));

@@ -32,7 +32,8 @@ std::vector<Type> bitcast_shape_rule(const OpCall& call) {
   DType to = result_dtype(call.attrs);
   if (x.dtype() == to) return {x};
   if (!in_elements(to, kElAny))
-    fail(call, "i1", "the result must have bits", fmt::format("{} to {}", x.to_string(), dtype_name(to)),
+    fail(call, "i1", "the result must have bits",
+         fmt::format("{} to {}", x.to_string(), dtype_name(to)),
          "Cast to a bool, number or complex type");
   if (is_complex(x.dtype()) != is_complex(to))
     fail(call, "c2", "complex types cast to complex types only",
@@ -151,10 +152,8 @@ bool is_ieee(DType t) {
     case DType::kBF16:
     case DType::kF16:
     case DType::kF32:
-    case DType::kF64:
-      return true;
-    default:
-      return false;
+    case DType::kF64: return true;
+    default: return false;
   }
 }
 

@@ -72,8 +72,7 @@ ValueId neutral(Builder& b, const OpDef& op, DType t) {
 }
 
 // A window that ends (begins) at every element; what lies outside is the neutral element.
-std::vector<ValueId> expand_cumulative(Builder& b, const Op& op, const OpDef& combine,
-                                       ValueId x) {
+std::vector<ValueId> expand_cumulative(Builder& b, const Op& op, const OpDef& combine, ValueId x) {
   const Type t = b.type(x);
   if (!t.is_static() || t.size() == 0) return {x};
   std::int64_t axis = op.attrs.i64("dimension"), n = t.dims()[axis];
@@ -84,8 +83,9 @@ std::vector<ValueId> expand_cumulative(Builder& b, const Op& op, const OpDef& co
   Builder body("body");
   ValueId p = body.param(Type::tensor(t.dtype())), q = body.param(Type::tensor(t.dtype()));
   GraphPtr region = body.finish({body.one(combine, {p, q})});
-  return b.op(kReduceWindow, {x, neutral(b, combine, t.dtype())},
-              {{"window_dimensions", window}, {"padding", padding}}, {region})
+  return b
+      .op(kReduceWindow, {x, neutral(b, combine, t.dtype())},
+          {{"window_dimensions", window}, {"padding", padding}}, {region})
       .to_vector();
 }
 template <const OpDef& Combine>
@@ -175,11 +175,11 @@ std::vector<ValueId> expand_arg(Builder& b, const Op& op, std::span<const ValueI
   const Type t = b.type(operands[0]);
   std::int64_t axis = op.attrs.i64("dimension");
   DType index = *op.attrs.at("index_dtype").get<DType>();
-  ValueId iota = b.one(
-      kIota, {}, {{"iota_dimension", axis}, {"shape", t.dims()}, {"result_dtype", index}});
-  ValueIds r = b.op(kReduce,
-                    {operands[0], iota, extreme(b, t.dtype(), !Max), b.splat(index, {}, 0)},
-                    {{"dimensions", Dims{axis}}}, {arg_body(t.dtype(), index, Max)});
+  ValueId iota =
+      b.one(kIota, {}, {{"iota_dimension", axis}, {"shape", t.dims()}, {"result_dtype", index}});
+  ValueIds r =
+      b.op(kReduce, {operands[0], iota, extreme(b, t.dtype(), !Max), b.splat(index, {}, 0)},
+           {{"dimensions", Dims{axis}}}, {arg_body(t.dtype(), index, Max)});
   return {r[1]};
 }
 

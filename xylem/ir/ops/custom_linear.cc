@@ -16,7 +16,8 @@ std::vector<Type> shape(const OpCall& call) {
   std::size_t tangents = call.operands.size() - residuals;
   if (residuals > call.operands.size() || region.params.size() < residuals ||
       region.results.size() != tangents)
-    call.fail("custom_linear_c1", "the region takes the residuals and cotangents and returns one "
+    call.fail("custom_linear_c1",
+              "the region takes the residuals and cotangents and returns one "
               "cotangent per tangent",
               fmt::format("{} residuals, {} tangents, a region of {} parameters and {} results",
                           residuals, tangents, region.params.size(), region.results.size()),
@@ -90,8 +91,7 @@ OpDef call_like(std::string_view name, int regions, std::string_view attr, Shape
 
 const OpDef kLinearSolve = call_like("xylem.linear_solve", -1, "num_consts", linear_solve_shape,
                                      "linear_solve_c1 linear_solve_c2 linear_solve_c3");
-const OpDef kCustomVmap =
-    call_like("xylem.custom_vmap", 1, "rule", call_shape, "custom_vmap_c1");
+const OpDef kCustomVmap = call_like("xylem.custom_vmap", 1, "rule", call_shape, "custom_vmap_c1");
 
 const OpDef kCustomLinear = [] {
   OpDef d;
@@ -107,9 +107,9 @@ const OpDef kCustomLinear = [] {
 }();
 
 Family custom_linear_family() {
-  static const OpDef* const kOps[] = {
-      &kCustomLinear, &kLinearSolve, &kCustomVmap,  &kPsum,     &kPmax,     &kPmin,
-      &kAllGatherAxis, &kPsumScatter, &kAllToAllAxis, &kPpermute, &kAxisIndex};
+  static const OpDef* const kOps[] = {&kCustomLinear, &kLinearSolve, &kCustomVmap,    &kPsum,
+                                      &kPmax,         &kPmin,        &kAllGatherAxis, &kPsumScatter,
+                                      &kAllToAllAxis, &kPpermute,    &kAxisIndex};
   return kOps;
 }
 

@@ -3,8 +3,8 @@
 #include "xylem/ir/op_def.h"
 
 // Ops whose result sizes are values. Their written result types stand in `result_types`; sizes that
-// are known statically there must be what the values say. Each means its static counterpart with the
-// values of its operands as attributes.
+// are known statically there must be what the values say. Each means its static counterpart with
+// the values of its operands as attributes.
 
 namespace xylem::ir::ops {
 

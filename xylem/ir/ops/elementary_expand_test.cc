@@ -12,7 +12,8 @@ namespace xylem::ir {
 namespace {
 
 std::vector<double> points(const OpDef& op) {
-  std::vector<double> v = {0, -0.0, 1e-300, 1e-30, 1e-8, 0.1, 0.3, 0.46875, 0.47, 0.5, 0.9, 0.999, 1};
+  std::vector<double> v = {0,       -0.0, 1e-300, 1e-30, 1e-8,  0.1, 0.3,
+                           0.46875, 0.47, 0.5,    0.9,   0.999, 1};
   if (&op != &ops::kErfInv && &op != &ops::kAsin && &op != &ops::kAcos && &op != &ops::kAtanh)
     for (double x : {1.0001, 1.5, 2.0, 3.9, 4.1, 7.0, 15.0, 25.0, 80.0, 300.0, 1e5, 1e12, 1e30})
       v.push_back(x);
@@ -24,9 +25,9 @@ std::vector<double> points(const OpDef& op) {
 
 // The decomposition against the evaluation, in units of the last place of the value.
 TEST(ElementaryExpansion, AgreesWithTheEvaluationToAFewUlp) {
-  for (const OpDef* op : {&ops::kErf, &ops::kErfc, &ops::kErfInv, &ops::kAsin, &ops::kAcos,
-                          &ops::kAtan, &ops::kSinh, &ops::kCosh, &ops::kAsinh, &ops::kAcosh,
-                          &ops::kAtanh, &ops::kSquare})
+  for (const OpDef* op :
+       {&ops::kErf, &ops::kErfc, &ops::kErfInv, &ops::kAsin, &ops::kAcos, &ops::kAtan, &ops::kSinh,
+        &ops::kCosh, &ops::kAsinh, &ops::kAcosh, &ops::kAtanh, &ops::kSquare})
     for (DType t : {DType::kF32, DType::kF64, DType::kBF16}) {
       const std::vector<double> x = points(*op);
       const HostArray a = HostArray::from(x, {static_cast<std::int64_t>(x.size())}).astype(t);

@@ -222,26 +222,26 @@ OpDef binary(std::string_view name, std::uint32_t traits, ShapeRule shape, EvalR
 
 }  // namespace
 
-const OpDef kAdd = binary("stablehlo.add", kExact | kCommutative | kAssociative | kLinear,
-                          binary_shape_rule<kElAny>, binary_eval<Add, kElAny>,
-                          "add_i1 add_i2 add_c1");
+const OpDef kAdd =
+    binary("stablehlo.add", kExact | kCommutative | kAssociative | kLinear,
+           binary_shape_rule<kElAny>, binary_eval<Add, kElAny>, "add_i1 add_i2 add_c1");
 const OpDef kSubtract =
     binary("stablehlo.subtract", kExact | kLinear, binary_shape_rule<kElNumber>,
            binary_eval<Subtract, kElNumber>, "subtract_i1 subtract_i2 subtract_c1");
-const OpDef kMultiply = binary("stablehlo.multiply", kExact | kCommutative | kAssociative,
-                               binary_shape_rule<kElAny>, binary_eval<Multiply, kElAny>,
-                               "multiply_i1 multiply_i2 multiply_c1");
+const OpDef kMultiply =
+    binary("stablehlo.multiply", kExact | kCommutative | kAssociative, binary_shape_rule<kElAny>,
+           binary_eval<Multiply, kElAny>, "multiply_i1 multiply_i2 multiply_c1");
 const OpDef kDivide = binary("stablehlo.divide", kExact, binary_shape_rule<kElNumber>,
                              binary_eval<Divide, kElNumber>, "divide_i1 divide_i2 divide_c1");
 const OpDef kRemainder =
     binary("stablehlo.remainder", kExact, binary_shape_rule<kNoComplex>,
            binary_eval<Remainder, kNoComplex>, "remainder_i1 remainder_i2 remainder_c1");
-const OpDef kMaximum = binary("stablehlo.maximum", kExact | kCommutative | kAssociative,
-                              binary_shape_rule<kElAny>, binary_eval<Maximum, kElAny>,
-                              "maximum_i1 maximum_i2 maximum_c1");
-const OpDef kMinimum = binary("stablehlo.minimum", kExact | kCommutative | kAssociative,
-                              binary_shape_rule<kElAny>, binary_eval<Minimum, kElAny>,
-                              "minimum_i1 minimum_i2 minimum_c1");
+const OpDef kMaximum =
+    binary("stablehlo.maximum", kExact | kCommutative | kAssociative, binary_shape_rule<kElAny>,
+           binary_eval<Maximum, kElAny>, "maximum_i1 maximum_i2 maximum_c1");
+const OpDef kMinimum =
+    binary("stablehlo.minimum", kExact | kCommutative | kAssociative, binary_shape_rule<kElAny>,
+           binary_eval<Minimum, kElAny>, "minimum_i1 minimum_i2 minimum_c1");
 const OpDef kPower = binary("stablehlo.power", kTranscendental, binary_shape_rule<kElNumber>,
                             binary_eval<Power, kElNumber, true>, "power_i1 power_i2 power_c1", 2);
 const OpDef kAtan2 = binary("stablehlo.atan2", kTranscendental, binary_shape_rule<kElInexact>,
@@ -255,9 +255,8 @@ const OpDef kNextAfter = [] {
 const OpDef kAnd =
     binary("stablehlo.and", kExact | kCommutative | kAssociative, binary_shape_rule<kBits>,
            binary_eval<And, kBits>, "and_i1 and_i2 and_c1");
-const OpDef kOr =
-    binary("stablehlo.or", kExact | kCommutative | kAssociative, binary_shape_rule<kBits>,
-           binary_eval<Or, kBits>, "or_i1 or_i2 or_c1");
+const OpDef kOr = binary("stablehlo.or", kExact | kCommutative | kAssociative,
+                         binary_shape_rule<kBits>, binary_eval<Or, kBits>, "or_i1 or_i2 or_c1");
 const OpDef kXor =
     binary("stablehlo.xor", kExact | kCommutative | kAssociative, binary_shape_rule<kBits>,
            binary_eval<Xor, kBits>, "xor_i1 xor_i2 xor_c1");
@@ -276,11 +275,26 @@ const OpDef kComplex = binary("stablehlo.complex", kExact | kLinear, complex_sha
                               complex_eval, "complex_i1 complex_i2 complex_c1");
 
 Family elementwise_binary_family() {
-  static const OpDef* const kOps[] = {
-      &kAdd,     &kSubtract, &kMultiply, &kDivide, &kRemainder, &kMaximum,
-      &kMinimum, &kPower,    &kAtan2,    &kNextAfter, &kAnd,    &kOr,        &kXor,
-      &kShiftLeft, &kShiftRightLogical, &kShiftRightArithmetic, &kComplex,
-      &kCompare, &kSelect,   &kClamp};
+  static const OpDef* const kOps[] = {&kAdd,
+                                      &kSubtract,
+                                      &kMultiply,
+                                      &kDivide,
+                                      &kRemainder,
+                                      &kMaximum,
+                                      &kMinimum,
+                                      &kPower,
+                                      &kAtan2,
+                                      &kNextAfter,
+                                      &kAnd,
+                                      &kOr,
+                                      &kXor,
+                                      &kShiftLeft,
+                                      &kShiftRightLogical,
+                                      &kShiftRightArithmetic,
+                                      &kComplex,
+                                      &kCompare,
+                                      &kSelect,
+                                      &kClamp};
   return kOps;
 }
 

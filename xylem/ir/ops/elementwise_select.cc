@@ -23,18 +23,12 @@ Direction direction_of(std::string_view s) {
 template <class T>
 bool compare(Direction d, T a, T b) {
   switch (d) {
-    case Direction::kEq:
-      return a == b;
-    case Direction::kNe:
-      return a != b;
-    case Direction::kGe:
-      return a >= b;
-    case Direction::kGt:
-      return a > b;
-    case Direction::kLe:
-      return a <= b;
-    case Direction::kLt:
-      return a < b;
+    case Direction::kEq: return a == b;
+    case Direction::kNe: return a != b;
+    case Direction::kGe: return a >= b;
+    case Direction::kGt: return a > b;
+    case Direction::kLe: return a <= b;
+    case Direction::kLt: return a < b;
   }
   return false;
 }

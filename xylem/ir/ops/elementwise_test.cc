@@ -189,12 +189,12 @@ TEST(ElementwiseTest, IntegersWrap) {
 }
 
 TEST(ElementwiseTest, IntegerDivisionFollowsXla) {
-  expect_same<std::int32_t>(eval_one(kDivide, {vec<std::int32_t>({7, -7, 5, kMin32}),
-                                               vec<std::int32_t>({-2, 2, 0, -1})}),
-                            {-3, -3, -1, kMin32});
-  expect_same<std::int64_t>(eval_one(kDivide, {vec<std::int64_t>({kMin64, kMin64}),
-                                               vec<std::int64_t>({-1, 0})}),
-                            {kMin64, -1});
+  expect_same<std::int32_t>(
+      eval_one(kDivide, {vec<std::int32_t>({7, -7, 5, kMin32}), vec<std::int32_t>({-2, 2, 0, -1})}),
+      {-3, -3, -1, kMin32});
+  expect_same<std::int64_t>(
+      eval_one(kDivide, {vec<std::int64_t>({kMin64, kMin64}), vec<std::int64_t>({-1, 0})}),
+      {kMin64, -1});
   expect_same<std::uint8_t>(
       eval_one(kDivide, {vec<std::uint8_t>({7, 5}), vec<std::uint8_t>({2, 0})}), {3, 255});
   expect_same<std::int32_t>(eval_one(kRemainder, {vec<std::int32_t>({7, -7, 5, kMin32}),
@@ -205,9 +205,9 @@ TEST(ElementwiseTest, IntegerDivisionFollowsXla) {
 TEST(ElementwiseTest, FloatDivisionAndRemainder) {
   expect_same<float>(eval_one(kDivide, {vec<float>({1, -1, 0}), vec<float>({0, 0, 0})}),
                      {kInf, -kInf, kNan});
-  expect_same<float>(eval_one(kRemainder, {vec<float>({5.5f, -5.5f, 1, kInf, 2}),
-                                           vec<float>({2, 2, 0, 2, kInf})}),
-                     {1.5f, -1.5f, kNan, kNan, 2});
+  expect_same<float>(
+      eval_one(kRemainder, {vec<float>({5.5f, -5.5f, 1, kInf, 2}), vec<float>({2, 2, 0, 2, kInf})}),
+      {1.5f, -1.5f, kNan, kNan, 2});
 }
 
 TEST(ElementwiseTest, MaximumPrefersNanAndPlusZero) {
@@ -215,8 +215,8 @@ TEST(ElementwiseTest, MaximumPrefersNanAndPlusZero) {
             b = vec<float>({1, kNan, -0.0f, 0.0f, 1});
   expect_same<float>(eval_one(kMaximum, {a, b}), {kNan, kNan, 0.0f, 0.0f, 1});
   expect_same<float>(eval_one(kMinimum, {a, b}), {kNan, kNan, -0.0f, -0.0f, -0.0f});
-  HostArray z = eval_one(kMaximum, {vec<std::complex<float>>({{1, 5}}),
-                                    vec<std::complex<float>>({{1, 6}})});
+  HostArray z =
+      eval_one(kMaximum, {vec<std::complex<float>>({{1, 5}}), vec<std::complex<float>>({{1, 6}})});
   EXPECT_EQ(z.as<std::complex<float>>()[0], std::complex<float>(1, 6));
 }
 
@@ -225,9 +225,9 @@ TEST(ElementwiseTest, IntegerPowerWrapsAndTruncates) {
       eval_one(kPower, {vec<std::int32_t>({2, 0, 0, 2, 1, -1, -1, -3, 3}),
                         vec<std::int32_t>({10, 0, -1, -1, -5, -5, -4, 3, 40})}),
       {1024, 1, 0, 0, 1, -1, 1, -27, 689956897});
-  expect_same<float>(eval_one(kPower, {vec<float>({0, kNan, -8, 2, -2}),
-                                       vec<float>({0, 0, 1.0f / 3, -1, 3})}),
-                     {1, 1, kNan, 0.5f, -8});
+  expect_same<float>(
+      eval_one(kPower, {vec<float>({0, kNan, -8, 2, -2}), vec<float>({0, 0, 1.0f / 3, -1, 3})}),
+      {1, 1, kNan, 0.5f, -8});
 }
 
 TEST(ElementwiseTest, ShiftsByTheWidthOrMoreClearOrFill) {

@@ -60,9 +60,7 @@ struct Not {
 
 struct Sign {
   std::int64_t operator()(std::int64_t x) const { return (x > 0) - (x < 0); }
-  double operator()(double x) const {
-    return std::isnan(x) || x == 0 ? x : std::copysign(1.0, x);
-  }
+  double operator()(double x) const { return std::isnan(x) || x == 0 ? x : std::copysign(1.0, x); }
   template <class T>
   std::complex<T> operator()(std::complex<T> x) const {
     using W = WiderComplex<T>;
@@ -225,9 +223,9 @@ const OpDef kOptimizationBarrier = {.name = "stablehlo.optimization_barrier",
 
 Family elementwise_unary_family() {
   static const OpDef* const kOps[] = {
-      &kAbs,     &kCeil, &kFloor, &kRoundNearestAfz, &kRoundNearestEven,  &kNegate,
-      &kNot,     &kSign, &kIsFinite, &kCountLeadingZeros, &kPopcnt,       &kReal,
-      &kImag,    &kSqrt, &kSquare,   &kOptimizationBarrier};
+      &kAbs,  &kCeil, &kFloor,    &kRoundNearestAfz,    &kRoundNearestEven, &kNegate,
+      &kNot,  &kSign, &kIsFinite, &kCountLeadingZeros,  &kPopcnt,           &kReal,
+      &kImag, &kSqrt, &kSquare,   &kOptimizationBarrier};
   return kOps;
 }
 

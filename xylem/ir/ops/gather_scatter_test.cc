@@ -25,8 +25,11 @@ HostArray counting(Dims shape) {
 
 // Rows of a table by number, as an embedding does.
 Attrs take_rows(std::int64_t width) {
-  return {{"offset_dims", Dims{1}}, {"collapsed_slice_dims", Dims{0}}, {"start_index_map", Dims{0}},
-          {"index_vector_dim", 1},  {"slice_sizes", Dims{1, width}}};
+  return {{"offset_dims", Dims{1}},
+          {"collapsed_slice_dims", Dims{0}},
+          {"start_index_map", Dims{0}},
+          {"index_vector_dim", 1},
+          {"slice_sizes", Dims{1, width}}};
 }
 
 TEST(GatherTest, TakesRowsAndClampsTheirNumbers) {
@@ -138,8 +141,9 @@ TEST(ScatterTest, BodiesMayBeAnyGraphWithCaptures) {
   GraphPtr body = b.finish({b.one(kAdd, {old, b.one(kMultiply, {scale, update})})});
   Attrs a = put_rows();
   a.set("num_captures", 1);
-  HostArray r = eval_one(kScatter, {counting({2, 1}), vec<std::int32_t>({1, 1}),
-                                    array<float>({1, 2}, {2, 1}), HostArray::scalar(10.0f)},
+  HostArray r = eval_one(kScatter,
+                         {counting({2, 1}), vec<std::int32_t>({1, 1}), array<float>({1, 2}, {2, 1}),
+                          HostArray::scalar(10.0f)},
                          a, {body});
   EXPECT_EQ(numbers(r), (Numbers{0, 31}));
 }

@@ -53,9 +53,9 @@ std::vector<Case> load_cases() {
     while (words >> hex) arrays.push_back(hex);
     for (std::size_t i = 0; i + 1 < arrays.size(); ++i)
       c.operands.push_back(from_hex(c.dtype, arrays[i]));
-    DType result = op == "stablehlo.is_finite"                       ? DType::kBool
+    DType result = op == "stablehlo.is_finite"                    ? DType::kBool
                    : op == "stablehlo.abs" && is_complex(c.dtype) ? real_dtype(c.dtype)
-                                                                     : c.dtype;
+                                                                  : c.dtype;
     c.expected = from_hex(result, arrays.back());
     cases.push_back(std::move(c));
   }
@@ -142,36 +142,49 @@ struct RngCase {
 
 TEST(GoldenTest, RandomBitsAreThoseOfXla) {
   const std::vector<RngCase> cases = {
-      {"THREE_FRY", {5}, DType::kU32, 1,
+      {"THREE_FRY",
+       {5},
+       DType::kU32,
+       1,
        {0x3c3b507a, 0x7093e72c, 0xa4317ba7, 0x21f1aaca, 0x5eff803d}},
-      {"THREE_FRY", {3, 4}, DType::kU32, 4,
+      {"THREE_FRY",
+       {3, 4},
+       DType::kU32,
+       4,
        {0x3c3b507a, 0x7093e72c, 0xa4317ba7, 0x21f1aaca, 0x5eff803d, 0x4ce380f9, 0x394bdefc,
         0x64dfd0ae, 0x523f5786, 0x4028dd8d, 0x553d0168, 0xe364850a}},
-      {"THREE_FRY", {3, 5}, DType::kU32, 7,
+      {"THREE_FRY",
+       {3, 5},
+       DType::kU32,
+       7,
        {0x3c3b507a, 0x7093e72c, 0xa4317ba7, 0x21f1aaca, 0x5eff803d, 0x394bdefc, 0x64dfd0ae,
         0x523f5786, 0x4028dd8d, 0x553d0168, 0x1f390015, 0xf9d09cb9, 0x81171b02, 0x41fa7d1c,
         0x8393e486}},
       {"THREE_FRY", {}, DType::kU32, ~0ull, {0x3c3b507a}},
-      {"THREE_FRY", {3}, DType::kU64, 1,
+      {"THREE_FRY",
+       {3},
+       DType::kU64,
+       1,
        {0x7093e72c3c3b507a, 0x21f1aacaa4317ba7, 0x4ce380f95eff803d}},
       {"THREE_FRY", {2, 2}, DType::kU8, 0, {0x7a, 0xa7, 0x2c, 0xca}},
       {"THREE_FRY", {3}, DType::kU16, 0, {0x507a, 0xe72c, 0x7ba7}},
       {"PHILOX", {5}, DType::kU32, 0, {0xbbd856ff, 0xb795d4a1, 0x9db4dbb7, 0xb129d7a7, 0x583ddf1e}},
-      {"PHILOX", {3, 4}, DType::kU32, 1,
+      {"PHILOX",
+       {3, 4},
+       DType::kU32,
+       1,
        {0xbbd856ff, 0xb795d4a1, 0x9db4dbb7, 0xb129d7a7, 0x583ddf1e, 0xb3bb590c, 0xea99e9da,
         0x40230b26, 0x102d8cf3, 0x2012dc06, 0xe29031fe, 0xb33c65fe}},
       {"DEFAULT", {}, DType::kU32, ~0ull, {0xbbd856ff}},
-      {"PHILOX", {3}, DType::kU64, 0,
-       {0xb795d4a1bbd856ff, 0xb129d7a79db4dbb7, 0xb3bb590c583ddf1e}},
+      {"PHILOX", {3}, DType::kU64, 0, {0xb795d4a1bbd856ff, 0xb129d7a79db4dbb7, 0xb3bb590c583ddf1e}},
       {"PHILOX", {2, 2}, DType::kU8, ~0ull, {0xff, 0xa1, 0xb7, 0xa7}},
       {"DEFAULT", {3}, DType::kU16, ~0ull, {0x56ff, 0xd4a1, 0xdbb7}},
   };
   HostArray state = testing::vec<std::uint64_t>({0x123456789abcdef0, 0xfffffffffffffffe});
   for (const RngCase& c : cases) {
-    auto r = testing::eval_op(kRngBitGenerator, {state},
-                              {{"rng_algorithm", EnumAttr(c.algorithm)},
-                               {"shape", c.shape},
-                               {"result_dtype", c.dtype}});
+    auto r = testing::eval_op(
+        kRngBitGenerator, {state},
+        {{"rng_algorithm", EnumAttr(c.algorithm)}, {"shape", c.shape}, {"result_dtype", c.dtype}});
     EXPECT_EQ(r[0].as<std::uint64_t>()[0], 0x123456789abcdef0u);
     EXPECT_EQ(r[0].as<std::uint64_t>()[1], c.counter) << c.algorithm;
     EXPECT_EQ(r[1].astype(DType::kU64).to_vector<std::uint64_t>(), c.bits) << c.algorithm;

@@ -72,8 +72,8 @@ TEST(MovementTest, ConcatenateJoinsAlongAnyAxis) {
   HostArray a = iota({2, 1}), b = iota({2, 2});
   EXPECT_EQ(numbers(eval_one(kConcatenate, {a, b}, {{"dimension", 1}})),
             (Numbers{0, 0, 1, 1, 2, 3}));
-  HostArray c = eval_one(kConcatenate, {iota({1, 2}), iota({0, 2}), iota({2, 2})},
-                         {{"dimension", 0}});
+  HostArray c =
+      eval_one(kConcatenate, {iota({1, 2}), iota({0, 2}), iota({2, 2})}, {{"dimension", 0}});
   EXPECT_EQ(numbers(c), (Numbers{0, 1, 0, 1, 2, 3}));
   EXPECT_EQ(numbers(eval_one(kConcatenate, {a}, {{"dimension", 0}})), (Numbers{0, 1}));
 }
@@ -119,8 +119,8 @@ TEST(MovementTest, PadPutsInteriorFirstAndCutsByNegativeEdges) {
   EXPECT_EQ(eval_one(kPad, {x, v}, padding({0}, {-3}, {0})).size(), 0);
   EXPECT_EQ(numbers(eval_one(kPad, {HostArray(DType::kF32, {0}), v}, padding({1}, {1}, {4}))),
             (Numbers{0, 0}));
-  HostArray m = eval_one(kPad, {iota({2, 2}), HostArray::scalar(7.0f)},
-                         padding({0, 1}, {1, 0}, {0, 1}));
+  HostArray m =
+      eval_one(kPad, {iota({2, 2}), HostArray::scalar(7.0f)}, padding({0, 1}, {1, 0}, {0, 1}));
   EXPECT_EQ(numbers(m), (Numbers{7, 0, 7, 1, 7, 2, 7, 3, 7, 7, 7, 7}));
 }
 
@@ -134,8 +134,8 @@ DimMap map_of(const OpDef& def, std::vector<Type> operands, const Attrs& attrs) 
 using Kind = DimMap::FactorKind;
 
 TEST(MovementTest, ReshapeMapsDimensionsThatStandAloneAndMarksJoinedOnesOpaque) {
-  DimMap m = map_of(kReshape, {Type::tensor(DType::kF32, {8, 2, 3, 5})},
-                    {{"shape", Dims{8, 6, 1, 5}}});
+  DimMap m =
+      map_of(kReshape, {Type::tensor(DType::kF32, {8, 2, 3, 5})}, {{"shape", Dims{8, 6, 1, 5}}});
   ASSERT_EQ(m.factors.size(), 5u);
   EXPECT_EQ(m.operands[0][0], m.results[0][0]);
   EXPECT_EQ(m.operands[0][3], m.results[0][3]);
@@ -159,10 +159,9 @@ TEST(MovementTest, BroadcastMarksStretchedDimensions) {
 }
 
 TEST(MovementTest, CutDimensionsAreOpaque) {
-  DimMap m = map_of(kSlice, {Type::tensor(DType::kF32, {4, 5})},
-                    {{"start_indices", Dims{0, 1}},
-                     {"limit_indices", Dims{4, 3}},
-                     {"strides", Dims{1, 1}}});
+  DimMap m = map_of(
+      kSlice, {Type::tensor(DType::kF32, {4, 5})},
+      {{"start_indices", Dims{0, 1}}, {"limit_indices", Dims{4, 3}}, {"strides", Dims{1, 1}}});
   EXPECT_EQ(m.operands[0][0], m.results[0][0]);
   EXPECT_NE(m.operands[0][1], m.results[0][1]);
   EXPECT_EQ(m.factors[static_cast<std::size_t>(m.operands[0][1])].kind, Kind::kOpaque);

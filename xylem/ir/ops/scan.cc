@@ -33,8 +33,8 @@ std::vector<Type> scan_shape_rule(const OpCall& call) {
     fail(call, "c2", "length must not be negative",
          fmt::format("it is {}", call.attrs.i64("length")), "Give the number of steps");
   if (call.attrs.i64_or("unroll", 1) < 1)
-    fail(call, "c6", "unroll must be at least 1",
-         fmt::format("it is {}", call.attrs.i64("unroll")), "Leave it out for no unrolling");
+    fail(call, "c6", "unroll must be at least 1", fmt::format("it is {}", call.attrs.i64("unroll")),
+         "Leave it out for no unrolling");
   ScanShape s(call.attrs, call.operands.size());
   std::vector<Type> params(call.operands.begin(), call.operands.end());
   for (std::size_t i = s.consts + s.carry; i < params.size(); ++i) {
@@ -135,9 +135,9 @@ class ScanLoop {
     if (shape_.length == 0) return {args.begin() + 1, args.end()};  // nothing to slice
     args.insert(args.end(), consts.begin(), consts.end());
     args.insert(args.end(), xs.begin(), xs.end());
-    ValueIds out = b.op(kWhile, args,
-                        {{"num_captures", static_cast<int>(shape_.consts + shape_.xs)}},
-                        {condition(), body()});
+    ValueIds out =
+        b.op(kWhile, args, {{"num_captures", static_cast<int>(shape_.consts + shape_.xs)}},
+             {condition(), body()});
     return {out.begin() + 1, out.end()};
   }
 

@@ -74,8 +74,7 @@ Types custom_vjp_shape_rule(const OpCall& call) {
   check_region(call, "c3", 1, call.operands, nullptr);
   Types forward = call.regions[1]->result_types();
   if (forward.size() < outs.size() || !std::equal(outs.begin(), outs.end(), forward.begin()))
-    fail(call, "c3",
-         fmt::format("region 1 must return {} and then residuals", types_text(outs)),
+    fail(call, "c3", fmt::format("region 1 must return {} and then residuals", types_text(outs)),
          fmt::format("it returns {}", types_text(forward)), "Return the primal results first");
   Types residuals(forward.begin() + static_cast<std::ptrdiff_t>(outs.size()), forward.end());
   check_region(call, "c4", 2, residuals + differentiable(outs), &cotangents);
@@ -102,26 +101,26 @@ const OpDef kCall = {.name = "xylem.call",
                      .eval = call_eval,
                      .labels = "call_c1",
                      .expand = inline_call};
-const OpDef kRemat = {.name = "xylem.remat",
-                      .traits = kXylem | kControlFlow,
-                      .max_operands = -1,
-                      .num_regions = 1,
-                      .attrs = {{"policy", AttrKind::kString, false},
-                                {"prevent_cse", AttrKind::kBool, false}},
-                      .shape = call_shape_rule,
-                      .eval = call_eval,
-                      .labels = "remat_c1",
-                      .expand = expand_remat};
-const OpDef kCustomJvp = {.name = "xylem.custom_jvp",
-                          .traits = kXylem | kControlFlow,
-                          .max_operands = -1,
-                          .num_regions = 2,
-                          .attrs = {{"name", AttrKind::kString, false},
-                                    {"num_consts", AttrKind::kInt, false}},
-                          .shape = custom_jvp_shape_rule,
-                          .eval = call_eval,
-                          .labels = "custom_jvp_c1 custom_jvp_c2 custom_jvp_c3",
-                          .expand = inline_call};
+const OpDef kRemat = {
+    .name = "xylem.remat",
+    .traits = kXylem | kControlFlow,
+    .max_operands = -1,
+    .num_regions = 1,
+    .attrs = {{"policy", AttrKind::kString, false}, {"prevent_cse", AttrKind::kBool, false}},
+    .shape = call_shape_rule,
+    .eval = call_eval,
+    .labels = "remat_c1",
+    .expand = expand_remat};
+const OpDef kCustomJvp = {
+    .name = "xylem.custom_jvp",
+    .traits = kXylem | kControlFlow,
+    .max_operands = -1,
+    .num_regions = 2,
+    .attrs = {{"name", AttrKind::kString, false}, {"num_consts", AttrKind::kInt, false}},
+    .shape = custom_jvp_shape_rule,
+    .eval = call_eval,
+    .labels = "custom_jvp_c1 custom_jvp_c2 custom_jvp_c3",
+    .expand = inline_call};
 const OpDef kCustomVjp = {
     .name = "xylem.custom_vjp",
     .traits = kXylem | kControlFlow,

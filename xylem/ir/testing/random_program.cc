@@ -95,38 +95,22 @@ class Maker {
       case 1:
       case 2:
       case 3:
-      case 4:
-        return pointwise();
-      case 5:
-        return broadcast();
-      case 6:
-        return reshape();
-      case 7:
-        return transpose();
-      case 8:
-        return slice();
-      case 9:
-        return pad();
-      case 10:
-        return concatenate();
-      case 11:
-        return reduce();
-      case 12:
-        return normalise();
-      case 13:
-        return update();
-      case 14:
-        return sort_or_walk();
-      case 15:
-        return gather_or_scatter();
-      case 16:
-        return loop();
-      case 17:
-        return branch();
-      case 18:
-        return chance(50) ? product() : reduce();
-      case 19:
-        return window();
+      case 4: return pointwise();
+      case 5: return broadcast();
+      case 6: return reshape();
+      case 7: return transpose();
+      case 8: return slice();
+      case 9: return pad();
+      case 10: return concatenate();
+      case 11: return reduce();
+      case 12: return normalise();
+      case 13: return update();
+      case 14: return sort_or_walk();
+      case 15: return gather_or_scatter();
+      case 16: return loop();
+      case 17: return branch();
+      case 18: return chance(50) ? product() : reduce();
+      case 19: return window();
     }
   }
 

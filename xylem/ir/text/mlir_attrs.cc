@@ -174,8 +174,7 @@ Attr MlirReader::read_attr(Mode mode) {
       c_.skip();
       return read_foreign(start);
     }
-    case '{':
-      return read_dict(nullptr);
+    case '{': return read_dict(nullptr);
     case '[': {
       c_.step();
       AttrList list;
@@ -191,12 +190,9 @@ Attr MlirReader::read_attr(Mode mode) {
       while (c_.accept("::")) read_symbol();
       return OpaqueAttr{std::string(c_.text().substr(start, c_.pos() - start))};
     }
-    case '#':
-      return read_hash_attr(mode);
-    case '(':
-      return read_foreign(start);
-    default:
-      break;
+    case '#': return read_hash_attr(mode);
+    case '(': return read_foreign(start);
+    default: break;
   }
   char ch = c_.raw();
   if (ch == '-' || ch == '+' || (ch >= '0' && ch <= '9')) return read_number_attr();

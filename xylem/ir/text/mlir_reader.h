@@ -43,7 +43,8 @@ class MlirReader {
   Attrs read_entries(const OpDef* def, std::string_view close);
   // "dense<…> : type".
   HostArray read_dense();
-  // Lets the next "dense<x> : type" of a large type give x alone; take_large_splat then has the type.
+  // Lets the next "dense<x> : type" of a large type give x alone; take_large_splat then has the
+  // type.
   void allow_large_splat(bool yes) {
     allow_large_splat_ = yes;
     large_splat_.reset();
@@ -97,7 +98,7 @@ class MlirReader {
   bool allow_large_splat_ = false;
   std::optional<Type> large_splat_;
   std::int64_t splat_budget_ = kMaxListedSplatBytes;  // for repeated values that are spelled out
-  bool other_element_ = false;  // the type has elements that StableHLO lacks
+  bool other_element_ = false;                        // the type has elements that StableHLO lacks
   bool allow_unregistered_ = false;
 };
 

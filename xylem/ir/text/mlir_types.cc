@@ -134,8 +134,8 @@ Type MlirReader::read_type() {
     }
     for (const Type& t : elements)
       if (future && !t.is_tensor())
-        c_.fail(at, "future type", "its elements are tensors",
-                fmt::format("found {}", t.to_mlir()), "Use tensors");
+        c_.fail(at, "future type", "its elements are tensors", fmt::format("found {}", t.to_mlir()),
+                "Use tensors");
     return future ? Type::future(std::move(elements)) : Type::tuple(std::move(elements));
   }
   if (c_.raw() == '!' && is_identifier_start(c_.raw(1))) {
@@ -158,8 +158,8 @@ Type MlirReader::read_type() {
   std::string_view word = rest.substr(0, std::min(rest.find_first_of(" <,)>:{\n"), rest.size()));
   bool builtin = word == "index" || word == "none" || word == "vector" || word == "complex" ||
                  is_other_element(word) || element_type_named(word);
-  bool foreign = allow_unregistered_ && !rest.empty() &&
-                 (rest[0] == '!' || is_identifier_start(rest[0]));
+  bool foreign =
+      allow_unregistered_ && !rest.empty() && (rest[0] == '!' || is_identifier_start(rest[0]));
   if (!known && (builtin || foreign)) {
     c_.seek(at);
     return Type::foreign(read_foreign(at).get<OpaqueAttr>()->text);

@@ -261,7 +261,8 @@ QuantParams read_quant(Cursor& c, DType& expressed) {
     // The storage type's whole range is the default.
     QuantParams full;
     full.storage = q.storage;
-    if (is_integer(q.storage) && dtype_bits(q.storage) <= 32 && storage_range(full) == std::pair(q.storage_min, q.storage_max))
+    if (is_integer(q.storage) && dtype_bits(q.storage) <= 32 &&
+        storage_range(full) == std::pair(q.storage_min, q.storage_max))
       q.storage_min = q.storage_max = 0;
   }
   c.expect(':', "quantised type");

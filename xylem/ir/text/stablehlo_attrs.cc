@@ -121,24 +121,15 @@ bool to_kind(AttrKind kind, Attr& a) {
     case AttrKind::kFloat:
       if (auto* s = a.get<ScalarAttr>(); s && is_float(s->dtype)) a = s->real;
       return a.get<double>() != nullptr;
-    case AttrKind::kEnum:
-      return a.get<EnumAttr>() != nullptr;
-    case AttrKind::kString:
-      return a.get<std::string>() != nullptr;
-    case AttrKind::kArray:
-      return a.get<HostArray>() != nullptr;
-    case AttrKind::kSymbol:
-      return a.get<SymbolAttr>() != nullptr;
-    case AttrKind::kList:
-      return a.list() != nullptr;
-    case AttrKind::kDict:
-      return a.dict() != nullptr;
-    case AttrKind::kType:
-      return a.get<Type>() != nullptr;
-    case AttrKind::kDType:
-      return a.get<DType>() != nullptr;
-    case AttrKind::kAny:
-      return true;
+    case AttrKind::kEnum: return a.get<EnumAttr>() != nullptr;
+    case AttrKind::kString: return a.get<std::string>() != nullptr;
+    case AttrKind::kArray: return a.get<HostArray>() != nullptr;
+    case AttrKind::kSymbol: return a.get<SymbolAttr>() != nullptr;
+    case AttrKind::kList: return a.list() != nullptr;
+    case AttrKind::kDict: return a.dict() != nullptr;
+    case AttrKind::kType: return a.get<Type>() != nullptr;
+    case AttrKind::kDType: return a.get<DType>() != nullptr;
+    case AttrKind::kAny: return true;
   }
   return false;
 }
@@ -147,33 +138,20 @@ namespace {
 
 const char* kind_words(AttrKind kind) {
   switch (kind) {
-    case AttrKind::kDims:
-      return "a list of integers";
-    case AttrKind::kInt:
-      return "an integer";
+    case AttrKind::kDims: return "a list of integers";
+    case AttrKind::kInt: return "an integer";
     case AttrKind::kBool:
-    case AttrKind::kUnit:
-      return "true or false";
-    case AttrKind::kFloat:
-      return "a float";
-    case AttrKind::kEnum:
-      return "a member of its enumeration";
-    case AttrKind::kString:
-      return "a string";
-    case AttrKind::kArray:
-      return "a dense array";
-    case AttrKind::kSymbol:
-      return "a symbol";
-    case AttrKind::kList:
-      return "a list";
-    case AttrKind::kDict:
-      return "a dictionary";
-    case AttrKind::kType:
-      return "a type";
-    case AttrKind::kDType:
-      return "an element type";
-    case AttrKind::kAny:
-      break;
+    case AttrKind::kUnit: return "true or false";
+    case AttrKind::kFloat: return "a float";
+    case AttrKind::kEnum: return "a member of its enumeration";
+    case AttrKind::kString: return "a string";
+    case AttrKind::kArray: return "a dense array";
+    case AttrKind::kSymbol: return "a symbol";
+    case AttrKind::kList: return "a list";
+    case AttrKind::kDict: return "a dictionary";
+    case AttrKind::kType: return "a type";
+    case AttrKind::kDType: return "an element type";
+    case AttrKind::kAny: break;
   }
   return "any value";
 }
@@ -214,7 +192,8 @@ bool is_derived(std::string_view attr) {
 }
 
 bool is_inherent(const OpDef& def, std::string_view attr) {
-  if (const AttrDef* a = def.find_attr(attr)) return a->kind != AttrKind::kAny || attr == "replica_groups";
+  if (const AttrDef* a = def.find_attr(attr))
+    return a->kind != AttrKind::kAny || attr == "replica_groups";
   const Structure* s = find_structure(def.name);
   return s && s->attr == attr;
 }
@@ -257,7 +236,8 @@ Attrs to_inherent(const OpDef& def, Attrs attrs, std::span<const Type> results,
       // Of several results the last one carries the shape (bits of rng_bit_generator).
       if (a.name == "shape" && a.kind == AttrKind::kDims) attrs.set(a.name, results.back().dims());
       if (a.name == "result_dtype" && a.required)
-        attrs.set(a.name, (is_by_storage(def) ? storage_type(results.back()) : results.back()).dtype());
+        attrs.set(a.name,
+                  (is_by_storage(def) ? storage_type(results.back()) : results.back()).dtype());
     }
   }
   drop_defaults(def, attrs);
@@ -270,8 +250,8 @@ bool refine_result_types(const OpDef& def, Attrs& attrs, std::span<const Type> o
   if (inferred == written) return true;
   bool fits = inferred.size() == written.size() && !def.find_attr("result_types");
   for (std::size_t i = 0; fits && i < inferred.size(); ++i)
-    fits = types_compatible(is_by_storage(def) ? storage_type(written[i]) : written[i],
-                            inferred[i]);
+    fits =
+        types_compatible(is_by_storage(def) ? storage_type(written[i]) : written[i], inferred[i]);
   if (!fits) return false;
   set_result_types(attrs, written);
   infer_types({def, operands, attrs, regions, {}});

@@ -35,8 +35,8 @@ const OpDef* attrs_of(const ParsedOp& op) {
 // Ops that look into their regions before the regions' own ops are verified.
 bool checks_regions_first(std::string_view op) {
   static constexpr std::string_view kOps[] = {
-      "stablehlo.all_reduce",     "stablehlo.reduce",  "stablehlo.reduce_scatter",
-      "stablehlo.reduce_window",  "stablehlo.scatter", "stablehlo.select_and_scatter",
+      "stablehlo.all_reduce",    "stablehlo.reduce",  "stablehlo.reduce_scatter",
+      "stablehlo.reduce_window", "stablehlo.scatter", "stablehlo.select_and_scatter",
   };
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
@@ -266,7 +266,8 @@ void StablehloParser::read_block(Scope& scope, bool open) {
   }
   if (!done && open) scope.graph->attrs.set(kOpenRegion, {});
   if (!done && !open && !recovered)
-    report(owner_checks_regions_ ? owner : last, "region", "the last op is return", "there is none", "Write it");
+    report(owner_checks_regions_ ? owner : last, "region", "the last op is return", "there is none",
+           "Write it");
   // What was lost may have been the return.
   if (!done && !open) scope.graph->results.push_back(poison_value(scope));
   --region_depth_;
@@ -504,7 +505,8 @@ void StablehloParser::finish_regions(Scope& scope, ParsedOp& op, std::vector<Gra
 }
 
 // Whether the operands have the types that are written for them.
-bool StablehloParser::check_written_operands(const ParsedOp& op, const std::vector<Type>& operands) {
+bool StablehloParser::check_written_operands(const ParsedOp& op,
+                                             const std::vector<Type>& operands) {
   if (op.operand_types.size() != op.operand_pos.size()) {
     report(op.pos, op.name, "there is a type for every operand",
            fmt::format("{} operands have {} types", op.operand_pos.size(), op.operand_types.size()),
@@ -528,7 +530,8 @@ std::vector<Type> StablehloParser::check_types(Scope& scope, ParsedOp& op,
     operands.push_back(scope.graph->type(v));
     if (is_poison(operands.back())) return op.result_types;
   }
-  if ((!op.operand_types.empty() || op.operand_pos.empty()) && !check_written_operands(op, operands))
+  if ((!op.operand_types.empty() || op.operand_pos.empty()) &&
+      !check_written_operands(op, operands))
     return op.result_types;
   for (const auto& region : op.regions)
     if (returns_poison(*region->graph)) return op.result_types;

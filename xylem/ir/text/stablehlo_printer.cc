@@ -417,21 +417,13 @@ bool FunctionPrinter::print_form(const Op& op, const Names& names) {
     first = false;
     fmt::format_to(std::back_inserter(out_), "{} = ", clause.key);
     switch (clause.kind) {
-      case Clause::Kind::kDims:
-        out_ += Attr(op.attrs.dims(clause.attr)).to_string();
-        break;
+      case Clause::Kind::kDims: out_ += Attr(op.attrs.dims(clause.attr)).to_string(); break;
       case Clause::Kind::kInt:
         fmt::format_to(std::back_inserter(out_), "{}", op.attrs.i64(clause.attr));
         break;
-      case Clause::Kind::kBool:
-        out_ += "true";
-        break;
-      case Clause::Kind::kEnum:
-        out_ += op.attrs.str_or(clause.attr, "");
-        break;
-      case Clause::Kind::kString:
-        append_quoted(out_, op.attrs.str_or(clause.attr, ""));
-        break;
+      case Clause::Kind::kBool: out_ += "true"; break;
+      case Clause::Kind::kEnum: out_ += op.attrs.str_or(clause.attr, ""); break;
+      case Clause::Kind::kString: append_quoted(out_, op.attrs.str_or(clause.attr, "")); break;
     }
   }
   if (form->parentheses) out_ += ')';

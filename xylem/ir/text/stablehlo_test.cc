@@ -592,9 +592,10 @@ TEST(StablehloTextTest, RefusesWhatWouldExhaustStackOrMemory) {
   EXPECT_THAT(error_of(deep), HasSubstr("at most 200 levels"));
   EXPECT_THAT(error_of("module attributes {a = " + std::string(100000, '[')),
               HasSubstr("at most 200 levels"));
-  EXPECT_THAT(error_in("  %0 = \"stablehlo.add\"(%a, %a) {x = dense<0> : tensor<1000000x1000000xi8>} "
-                       ": (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>"),
-              HasSubstr("repeated values of a text take at most"));
+  EXPECT_THAT(
+      error_in("  %0 = \"stablehlo.add\"(%a, %a) {x = dense<0> : tensor<1000000x1000000xi8>} "
+               ": (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>"),
+      HasSubstr("repeated values of a text take at most"));
   EXPECT_THAT(error_in("  %0 = stablehlo.constant dense<[0]> : tensor<1000000000000xi8>"),
               HasSubstr("the list holds fewer"));
   std::string rank = "tensor<";
@@ -612,8 +613,9 @@ TEST(StablehloTextTest, RefusesWhatWouldExhaustStackOrMemory) {
 
 TEST(StablehloTextTest, LargeRepeatedConstantsAreReadAsBroadcasts) {
   const std::string type = "tensor<1000000x1000000xi8>";
-  for (std::string op : {"stablehlo.constant dense<7> : " + type,
-                         "\"stablehlo.constant\"() <{value = dense<7> : " + type + "}> : () -> " + type}) {
+  for (std::string op :
+       {"stablehlo.constant dense<7> : " + type,
+        "\"stablehlo.constant\"() <{value = dense<7> : " + type + "}> : () -> " + type}) {
     Module m = parse_stablehlo("func.func @main() -> " + type + " {\n  %0 = " + op +
                                "\n  return %0 : " + type + "\n}");
     const Graph& g = main_of(m);
@@ -623,9 +625,10 @@ TEST(StablehloTextTest, LargeRepeatedConstantsAreReadAsBroadcasts) {
     EXPECT_EQ(g.result_types()[0], Type::tensor(DType::kI8, {1000000, 1000000}));
     EXPECT_TRUE(verify(g).empty());
   }
-  EXPECT_THAT(error_of("func.func @main() {\n  %0 = \"stablehlo.constant\"() <{value = dense<7> : " +
-                       type + "}> : () -> tensor<i8>\n  return\n}"),
-              HasSubstr("f.mlir:2:8: error: stablehlo.constant: the result types are (" + type));
+  EXPECT_THAT(
+      error_of("func.func @main() {\n  %0 = \"stablehlo.constant\"() <{value = dense<7> : " + type +
+               "}> : () -> tensor<i8>\n  return\n}"),
+      HasSubstr("f.mlir:2:8: error: stablehlo.constant: the result types are (" + type));
 }
 
 // Each on the line where MLIR tells it.
@@ -646,23 +649,27 @@ TEST(StablehloTextTest, StructuresAreCheckedWhereverTheyStand) {
   EXPECT_EQ(in_module(".conv<[b, 0, f]x[0, i, o]->[b, 0, f]>"), "no error");
   EXPECT_THAT(in_module(".gather<offset_dims = [0],\n offset_dims = [0]>"),
               HasSubstr("3:2: error: StableHLO text: gather: every field stands once"));
-  EXPECT_THAT(in_module(".dot<foo = [0]>"), HasSubstr("2:22: error: StableHLO text: dot: its fields"));
+  EXPECT_THAT(in_module(".dot<foo = [0]>"),
+              HasSubstr("2:22: error: StableHLO text: dot: its fields"));
   EXPECT_THAT(in_module(".dot<lhs_batching_dimensions = [0]\n rhs_batching_dimensions = [0]>"),
               HasSubstr("2:51: error: StableHLO text: dot: expected ','"));
   EXPECT_THAT(in_module(".channel_handle<handle = 1>"), HasSubstr("field 'type' is required"));
   EXPECT_THAT(in_module("<precision FASTEST>"), HasSubstr("its members are DEFAULT HIGH HIGHEST"));
-  EXPECT_THAT(in_module(".result_accuracy<ulps = 1, mode = #stablehlo.result_accuracy_mode<HIGHEST>>"),
-              HasSubstr("mode HIGHEST has no tolerances"));
-  EXPECT_THAT(in_module(".result_accuracy<ulps = -1, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>"),
-              HasSubstr("tolerances are not negative"));
+  EXPECT_THAT(
+      in_module(".result_accuracy<ulps = 1, mode = #stablehlo.result_accuracy_mode<HIGHEST>>"),
+      HasSubstr("mode HIGHEST has no tolerances"));
+  EXPECT_THAT(
+      in_module(".result_accuracy<ulps = -1, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>"),
+      HasSubstr("tolerances are not negative"));
   auto algorithm = [&](std::string_view types, std::string_view counts) {
     return in_module(".dot_algorithm<lhs_precision_type = " + std::string(types) + ", " +
                      std::string(counts) + ", allow_imprecise_accumulation = false>");
   };
   std::string f32 = "f32, rhs_precision_type = f32, accumulation_type = f32";
   auto counts = [](int lhs, int rhs, int products) {
-    return "lhs_component_count = " + std::to_string(lhs) + ", rhs_component_count = " +
-           std::to_string(rhs) + ", num_primitive_operations = " + std::to_string(products);
+    return "lhs_component_count = " + std::to_string(lhs) +
+           ", rhs_component_count = " + std::to_string(rhs) +
+           ", num_primitive_operations = " + std::to_string(products);
   };
   EXPECT_EQ(algorithm(f32, counts(1, 1, 1)), "no error");
   EXPECT_THAT(algorithm(f32, counts(0, 1, 1)), HasSubstr("[dot_general_c22]"));

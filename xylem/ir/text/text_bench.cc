@@ -30,7 +30,8 @@ std::string layers(int n) {
 }
 
 std::string large_constant() {
-  std::string t = "func.func @main() -> tensor<4194304xf32> {\n  %0 = stablehlo.constant dense<\"0x";
+  std::string t =
+      "func.func @main() -> tensor<4194304xf32> {\n  %0 = stablehlo.constant dense<\"0x";
   for (int i = 0; i < 4194304; ++i) t += i & 1 ? "0000803F" : "CDCCCC3D";
   return t + "\"> : tensor<4194304xf32>\n  return %0 : tensor<4194304xf32>\n}\n";
 }

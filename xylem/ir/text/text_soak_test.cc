@@ -31,8 +31,18 @@ std::string mutate(const std::vector<std::string>& corpus, std::mt19937_64& rand
       case 3: s[at] = static_cast<char>(random()); break;
       default: {
         static constexpr std::string_view kTokens[] = {
-            "-1", "9223372036854775807", "0x", "<", ">", "[", "]", "(", ")", "{", "}", "\"", "?",
-            "%0", "#", "!", "dense<", "tensor<", "complex<", "loc(", ":", "->", "1e999", "=",
+            "-1",       "9223372036854775807",
+            "0x",       "<",
+            ">",        "[",
+            "]",        "(",
+            ")",        "{",
+            "}",        "\"",
+            "?",        "%0",
+            "#",        "!",
+            "dense<",   "tensor<",
+            "complex<", "loc(",
+            ":",        "->",
+            "1e999",    "=",
         };
         s.replace(at, n, kTokens[random() % std::size(kTokens)]);
       }

@@ -29,8 +29,7 @@ class ProtoReader {
     f.type = static_cast<int>(tag & 7);
     f.bytes = {};
     switch (f.type) {
-      case 0:
-        return take_varint(left_, f.value) || fail();
+      case 0: return take_varint(left_, f.value) || fail();
       case 1:
       case 5: {
         const std::size_t n = f.type == 1 ? 8 : 4;
@@ -47,8 +46,7 @@ class ProtoReader {
         left_.remove_prefix(n);
         return true;
       }
-      default:
-        return fail();  // groups are not used by the messages read here
+      default: return fail();  // groups are not used by the messages read here
     }
   }
   bool failed() const { return failed_; }

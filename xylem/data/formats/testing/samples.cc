@@ -187,21 +187,11 @@ std::string mutate(const std::string& bytes, std::mt19937_64& rng) {
                          : s.size() - 1 - below(std::min<std::size_t>(s.size(), 64));
     switch (below(8)) {
       case 0:
-      case 1:
-        s[at] = static_cast<char>(s[at] ^ 1 << below(8));
-        break;
-      case 2:
-        s[at] = static_cast<char>(rng());
-        break;
-      case 3:
-        s.resize(at);
-        break;
-      case 4:
-        s.erase(at, below(16));
-        break;
-      case 5:
-        s.insert(at, s.substr(below(s.size()), below(32)));
-        break;
+      case 1: s[at] = static_cast<char>(s[at] ^ 1 << below(8)); break;
+      case 2: s[at] = static_cast<char>(rng()); break;
+      case 3: s.resize(at); break;
+      case 4: s.erase(at, below(16)); break;
+      case 5: s.insert(at, s.substr(below(s.size()), below(32))); break;
       case 6: {
         static constexpr std::uint64_t kNumbers[] = {0,         1,          0x7f,       0x80,
                                                      0xffff,    0x7fffffff, 0x80000000, 0xffffffff,
@@ -212,8 +202,7 @@ std::string mutate(const std::string& bytes, std::mt19937_64& rng) {
           s[at + i] = static_cast<char>(v >> (8 * i));
         break;
       }
-      default:
-        s += s.substr(below(s.size()), below(200));
+      default: s += s.substr(below(s.size()), below(200));
     }
   }
   return s;

@@ -1,7 +1,7 @@
+#include "xylem/ir/ops/internal/custom_targets.h"
 #include "xylem/ir/ops/custom.h"
 #include "xylem/ir/ops/dynamic_calls.h"
 #include "xylem/ir/ops/lapack.h"
-#include "xylem/ir/ops/internal/custom_targets.h"
 
 #include <fmt/format.h>
 
@@ -95,7 +95,8 @@ Values allocate(const EvalCall& call) {
 Values shape_assertion(const EvalCall& call) {
   if (call.operands.empty() || call.operands[0].dtype() != DType::kBool ||
       call.operands[0].size() != 1)
-    bad(call, "the first operand is tensor<i1>", types_text(call.operand_types), "Pass a condition");
+    bad(call, "the first operand is tensor<i1>", types_text(call.operand_types),
+        "Pass a condition");
   if (*call.operands[0].as<bool>()) return nothing(call);
   std::string message = call.op.attrs.str_or("error_message", "a shape assertion failed");
   for (std::size_t i = 1; i < call.operands.size(); ++i) {
@@ -151,8 +152,7 @@ Values approx_top_k(const EvalCall& call) {
     for (std::int64_t i = 0; i < std::min(keep, dims[axis]); ++i)
       for (std::size_t v = 0; v < n; ++v)
         set_element(out[v], to + i * result_stride,
-                    element(call.operands[v],
-                            start + order[static_cast<std::size_t>(i)] * stride));
+                    element(call.operands[v], start + order[static_cast<std::size_t>(i)] * stride));
   });
   return out;
 }

@@ -9,8 +9,8 @@
 
 #include "xylem/base/dtype_cast.h"
 #include "xylem/base/error.h"
-#include "xylem/base/host_array.h"
 #include "xylem/base/fp_environment.h"
+#include "xylem/base/host_array.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/internal/shape_util.h"
 
@@ -178,9 +178,8 @@ std::vector<HostArray> unary_eval(const EvalCall& call) {
   DefaultFpEnvironment fp;
   const HostArray& a = call.operands[0];
   HostArray out(call.result_types[0].dtype(), a.dims());
-  with_compute_type<Set, Wide>(a.dtype(), [&](auto c) {
-    map_unary<decltype(c)>(a, out, make_functor<F>(a.dtype()));
-  });
+  with_compute_type<Set, Wide>(
+      a.dtype(), [&](auto c) { map_unary<decltype(c)>(a, out, make_functor<F>(a.dtype())); });
   return {std::move(out)};
 }
 

@@ -8,15 +8,16 @@
 namespace xylem::ir::ops {
 
 GatherDims GatherDims::of_gather(const Attrs& a) {
-  return {a.dims_or("offset_dims", {}), a.dims_or("collapsed_slice_dims", {}),
+  return {a.dims_or("offset_dims", {}),           a.dims_or("collapsed_slice_dims", {}),
           a.dims_or("operand_batching_dims", {}), a.dims_or("start_indices_batching_dims", {}),
-          a.dims_or("start_index_map", {}), a.i64_or("index_vector_dim", 0)};
+          a.dims_or("start_index_map", {}),       a.i64_or("index_vector_dim", 0)};
 }
 
 GatherDims GatherDims::of_scatter(const Attrs& a) {
-  return {a.dims_or("update_window_dims", {}), a.dims_or("inserted_window_dims", {}),
-          a.dims_or("input_batching_dims", {}), a.dims_or("scatter_indices_batching_dims", {}),
-          a.dims_or("scatter_dims_to_operand_dims", {}), a.i64_or("index_vector_dim", 0)};
+  return {
+      a.dims_or("update_window_dims", {}),           a.dims_or("inserted_window_dims", {}),
+      a.dims_or("input_batching_dims", {}),          a.dims_or("scatter_indices_batching_dims", {}),
+      a.dims_or("scatter_dims_to_operand_dims", {}), a.i64_or("index_vector_dim", 0)};
 }
 
 Dims GatherDims::window_operand_dims(int operand_rank) const {
@@ -54,9 +55,8 @@ void GatherWalker::locate(const std::vector<std::int64_t>& index) {
       if (dims_.index_batching[k] == d)
         at(start_, dims_.operand_batching[k]) = at(index, batch_[i]);
   }
-  std::int64_t step = dims_.index_vector_dim < indices_.rank()
-                          ? index_strides_[dims_.index_vector_dim]
-                          : 0;
+  std::int64_t step =
+      dims_.index_vector_dim < indices_.rank() ? index_strides_[dims_.index_vector_dim] : 0;
   for (std::size_t k = 0; k < dims_.index_map.size(); ++k)
     at(start_, dims_.index_map[k]) =
         integer_scalar(indices_, flat + static_cast<std::int64_t>(k) * step);

@@ -166,18 +166,12 @@ std::vector<Member> group_of(const Groups& groups, GroupStrategy strategy, const
                           fmt::format("{} does not", id), "Run a grid of that size"});
       auto n = static_cast<int>(id);
       switch (strategy) {
-        case GroupStrategy::kCrossReplica:
-          members.push_back({n, self.partition});
-          break;
-        case GroupStrategy::kCrossPartition:
-          members.push_back({self.replica, n});
-          break;
+        case GroupStrategy::kCrossReplica: members.push_back({n, self.partition}); break;
+        case GroupStrategy::kCrossPartition: members.push_back({self.replica, n}); break;
         case GroupStrategy::kFlattened:
           members.push_back({n / grid.num_partitions(), n % grid.num_partitions()});
           break;
-        case GroupStrategy::kCrossReplicaAndPartition:
-          members.push_back({n, 0});
-          break;
+        case GroupStrategy::kCrossReplicaAndPartition: members.push_back({n, 0}); break;
       }
     }
     if (strategy == GroupStrategy::kCrossReplicaAndPartition) {

@@ -20,7 +20,9 @@ struct Groups {
 
   explicit Groups(const Attrs& attrs);
   // The members of the first group; 0 if all processes are one group.
-  std::int64_t first_size() const { return ids.empty() ? 0 : static_cast<std::int64_t>(ids[0].size()); }
+  std::int64_t first_size() const {
+    return ids.empty() ? 0 : static_cast<std::int64_t>(ids[0].size());
+  }
 };
 
 struct Member {

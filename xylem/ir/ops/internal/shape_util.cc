@@ -41,9 +41,7 @@ bool in_elements(DType dtype, unsigned set) {
   return false;
 }
 
-std::string_view short_name(const OpDef& def) {
-  return def.name.substr(def.name.find('.') + 1);
-}
+std::string_view short_name(const OpDef& def) { return def.name.substr(def.name.find('.') + 1); }
 
 void fail(const OpCall& call, std::string_view what, const std::string& expected,
           const std::string& given, const std::string& advice) {
@@ -73,8 +71,7 @@ Dims refine(const Dims& a, const Dims& b) {
 
 std::string list(const Dims& d) { return to_string(d); }
 
-std::string differ(std::string_view name_a, const Type& a, std::string_view name_b,
-                   const Type& b) {
+std::string differ(std::string_view name_a, const Type& a, std::string_view name_b, const Type& b) {
   std::string where;
   if (a.dtype() != b.dtype()) {
     where = "in dtype";
@@ -171,8 +168,7 @@ void check_region(const OpCall& call, std::string_view what, int region,
 int num_captures(const OpCall& call) {
   std::int64_t n = call.attrs.i64_or("num_captures", 0);
   if (n < 0 || n > static_cast<std::int64_t>(call.operands.size()))
-    fail(call, "captures",
-         fmt::format("num_captures must lie in [0, {}]", call.operands.size()),
+    fail(call, "captures", fmt::format("num_captures must lie in [0, {}]", call.operands.size()),
          fmt::format("it is {}", n), "Count the trailing operands that the regions capture");
   return static_cast<int>(n);
 }
@@ -194,9 +190,7 @@ std::int64_t result_size(const OpCall& call, std::string_view what, __int128 siz
   return static_cast<std::int64_t>(size);
 }
 
-bool contains(const Dims& d, std::int64_t v) {
-  return std::find(d.begin(), d.end(), v) != d.end();
-}
+bool contains(const Dims& d, std::int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
 
 Dims other_dims(int rank, const Dims& dims) {
   Dims out;
