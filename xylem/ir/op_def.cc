@@ -123,6 +123,18 @@ const OpDef* find_op(std::string_view name) {
   return it == table().by_name.end() ? nullptr : it->second;
 }
 
+namespace {
+
+[[noreturn]] void fail_count(const OpCall& call, std::string label, const std::string& expected,
+                             std::size_t given, std::string_view advice) {
+  std::string have = fmt::format("{} were given", given);
+  ErrorParts parts{call.def.name, expected, have, advice};
+  if (label.empty()) throw UserError(parts, call.loc.source);
+  throw ConstraintError(std::move(label), parts, call.loc.source);
+}
+
+}  // namespace
+
 std::vector<Type> infer_types(const OpCall& call) {
   const OpDef& def = call.def;
   int n = static_cast<int>(call.operands.size());
@@ -131,16 +143,14 @@ std::vector<Type> infer_types(const OpCall& call) {
                        : def.min_operands == def.max_operands
                            ? fmt::format("{}", def.min_operands)
                            : fmt::format("{} to {}", def.min_operands, def.max_operands);
-    throw UserError(ErrorParts{def.name, fmt::format("takes {} operands", want),
-                               fmt::format("{} were given", n), "Pass the operands it needs"},
-                    call.loc.source);
+    fail_count(call, n < def.min_operands ? ops::missing_operand_label(def, n) : "",
+               fmt::format("takes {} operands", want), call.operands.size(),
+               "Pass the operands it needs");
   }
-  if (def.num_regions >= 0 && static_cast<int>(call.regions.size()) != def.num_regions) {
-    throw UserError(ErrorParts{def.name, fmt::format("takes {} regions", def.num_regions),
-                               fmt::format("{} were given", call.regions.size()),
-                               "Give one graph for each region"},
-                    call.loc.source);
-  }
+  if (def.num_regions >= 0 && static_cast<int>(call.regions.size()) != def.num_regions)
+    fail_count(call, ops::missing_region_label(def, static_cast<int>(call.regions.size())),
+               fmt::format("takes {} regions", def.num_regions), call.regions.size(),
+               "Give one graph for each region");
   for (const AttrDef& a : def.attrs) {
     auto bad = [&](std::string expected, std::string given, std::string advice) {
       ErrorParts parts{def.name, expected, given, advice};

@@ -170,6 +170,36 @@ void reshape_rule(const Site& s) {
             "c3", "the reshape must keep the quantisation dimension apart", x, r);
 }
 
+// The reducer's element type may differ from the operand's in a wider storage type only.
+void reducer_rule(const Site& s, std::string_view label, std::size_t region) {
+  if (region >= s.call.regions.size() || !s.call.regions[region]) return;
+  const std::vector<Type> computed = s.call.regions[region]->result_types();
+  for (std::size_t i = 0; i < computed.size() && i < s.call.operands.size(); ++i) {
+    const Type &from = s.operand(i), &to = computed[i];
+    const QuantParams *p = from.quant(), *q = to.quant();
+    if (!p && !q) continue;
+    s.require(p && q && from.dtype() == to.dtype() &&
+                  is_unsigned_int(p->storage) == is_unsigned_int(q->storage) &&
+                  dtype_bits(p->storage) <= dtype_bits(q->storage),
+              label, "the computation must keep the expressed type and not narrow the storage type",
+              from, to);
+  }
+}
+
+struct Reducer {
+  std::string_view op, label;
+  std::size_t region = 0;
+};
+constexpr Reducer kReducers[] = {
+    {"stablehlo.all_reduce", "c5"},
+    {"stablehlo.reduce_scatter", "c7"},
+    {"stablehlo.reduce", "c6"},
+    {"stablehlo.reduce_window", "c13"},
+    {"stablehlo.scatter", "c23"},
+    {"stablehlo.select_and_scatter", "c10", 1},
+    {"stablehlo.collective_reduce", "c4"},
+};
+
 // Operand k of an op whose results have exactly the element types of operands.
 struct Exact {
   std::string_view op;
@@ -250,8 +280,35 @@ void check_rules(const OpCall& call, const std::vector<Type>& results) {
       site.same_elements(e.label, call.operands[i], results[i]);
     return;
   }
-  // Regions may compute in another type, and have been checked against it.
+  for (const Reducer& r : kReducers)
+    if (r.op == call.def.name) return reducer_rule(site, r.label, r.region);
+  // Other regions may compute in another type, and have been checked against it.
   if (!is_free(call.def) && call.regions.empty()) baseline_rule(site);
+}
+
+// The ops whose operands share an expressed type, and the labels of that: of quantised operands
+// only, and of a float lhs with a quantised rhs. The op's own rule would tell it as a difference of
+// element types.
+struct Expressed {
+  std::string_view op, label, hybrid;
+};
+constexpr Expressed kExpressed[] = {
+    {"stablehlo.add", "c4", ""},
+    {"stablehlo.dot_general", "c18", "c20"},
+    {"stablehlo.convolution", "c32", "c34"},
+    {"stablehlo.dynamic_conv", "c32", "c34"},
+};
+
+void check_expressed(const OpCall& call) {
+  for (const Expressed& e : kExpressed) {
+    if (e.op != call.def.name) continue;
+    const Type &a = call.operands[0], &b = call.operands[1];
+    if (a.dtype() == b.dtype() || !b.quant() || !a.is_tensor()) return;
+    std::string_view label = a.quant() ? e.label : e.hybrid;
+    if (!label.empty() && is_float(a.dtype()))
+      fail(call, label, "the operands must have one expressed type",
+           fmt::format("{} and {}", a.to_mlir(), b.to_mlir()), "Quantise them alike");
+  }
 }
 
 Type with_quant_of(const Type& t, const Type& from) {
@@ -364,6 +421,7 @@ std::vector<Type> infer_refined(const OpCall& call, const AttrList* written) {
       expressed.push_back(is_by_storage(call.def) ? storage_type(t) : without_quant(t));
     }
   }
+  if (quantised) check_expressed(call);
   std::span<const Type> operands = strip ? std::span<const Type>(expressed) : call.operands;
   std::vector<Type> results =
       call.def.shape({call.def, operands, call.attrs, call.regions, call.loc});
@@ -386,7 +444,11 @@ std::vector<Type> infer_refined(const OpCall& call, const AttrList* written) {
                     is_float(call.operands[0].dtype()) && !call.operands[0].quant();
       for (const Type& t : call.operands)
         if (!from && t.quant() && !hybrid) from = &t;
-      bool fits = from && from->dtype() == results[i].dtype() &&
+      bool moved =
+          from && per_axis(*from) &&
+          (call.def.name == "stablehlo.transpose" || call.def.name == "stablehlo.reshape" ||
+           call.def.name == "stablehlo.broadcast_in_dim");
+      bool fits = from && !moved && from->dtype() == results[i].dtype() &&
                   (from->quant()->axis < 0 || from->dims() == results[i].dims());
       if (fits) results[i] = with_quant_of(results[i], *from);
       // Per-axis parameters that move along are told by the written type alone.

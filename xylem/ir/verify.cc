@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "xylem/ir/op_def.h"
+#include "xylem/ir/static_check.h"
 
 namespace xylem::ir {
 namespace {
@@ -71,6 +72,8 @@ class Verifier {
       for (ValueId v : op.results) have += (have.empty() ? "" : ", ") + g.type(v).to_string();
       for (std::size_t i = 0; same && i < inferred.size(); ++i)
         same = inferred[i] == g.type(op.results[i]);
+      OpCall call{*op.def, types, op.attrs, op.regions, op.loc};
+      if (same) check_static(call, inferred, g, op.operands);
       if (!same)
         report(fmt::format("{}: the result types must be ({})", op.def->name, want),
                fmt::format("the graph records ({})", have), "Use the inferred types", "", op.loc,

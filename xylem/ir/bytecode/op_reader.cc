@@ -12,6 +12,7 @@
 #include "xylem/ir/ops/elementwise_binary.h"
 #include "xylem/ir/ops/movement.h"
 #include "xylem/ir/ops/transform.h"
+#include "xylem/ir/static_check.h"
 #include "xylem/ir/text/stablehlo_attrs.h"
 
 // Ops: their attributes, what they are read as, and their types.
@@ -409,7 +410,10 @@ void ProgramReader::check_types(Body& body, FileOp& op, const OpDef& def,
   for (ValueId v : operand_ids) operands.push_back(body.graph->type(v));
   auto infer = [&] { return infer_types({def, operands, attrs, regions, {}}); };
   auto same = [&](const std::vector<Type>& inferred) {
-    return text::refine_result_types(def, attrs, operands, regions, results, inferred);
+    if (!text::refine_result_types(def, attrs, operands, regions, results, inferred)) return false;
+    if (options_.check)
+      check_static({def, operands, attrs, regions, {}}, results, *body.graph, operand_ids);
+    return true;
   };
   try {
     std::vector<Type> inferred = infer();

@@ -274,6 +274,7 @@ OpDef make_broadcast(const Broadcast& b) {
           .eval = eval_by_expand,
           .dims = opaque_dims,
           .expand = expand_broadcast,
+          .quant = QuantSupport::kPerTensor,
           .result_labels = "c1"};
   d.min_operands = d.max_operands =
       b.name == "chlo.broadcast_select" || b.name == "chlo.broadcast_clamp" ? 3 : 2;
@@ -348,6 +349,39 @@ Types ragged_dot_shape_rule(const OpCall& call) {
   if (sizes.rank() < 1)
     fail(call, "c6", "group_sizes must have a dimension", "it is " + sizes.to_string(),
          "Pass one size for each group");
+  if (sizes.rank() > 1) {
+    // One vector of sizes for each index of the dimensions around the ragged one.
+    Dims want;
+    auto add = [&](const Dims& dims) {
+      for (std::int64_t d : dims) want.push_back(lhs.dims()[d]);
+    };
+    if (r.mode() == Ragged::Mode::kBatch) {
+      for (std::int64_t d : r.lhs_batch) {
+        if (d == r.ragged[0]) break;
+        want.push_back(lhs.dims()[d]);
+      }
+    } else {
+      add(r.lhs_batch);
+      if (free) {
+        Dims taken = r.lhs_batch;
+        for (std::int64_t d : r.lhs_contract) taken.push_back(d);
+        for (std::int64_t d : other_dims(lhs.rank(), taken)) {
+          if (d == r.ragged[0]) break;
+          want.push_back(lhs.dims()[d]);
+        }
+      } else {
+        for (std::int64_t d : r.lhs_contract) {
+          if (d == r.ragged[0]) break;
+          want.push_back(lhs.dims()[d]);
+        }
+      }
+    }
+    want.push_back(sizes.dims().back());
+    if (!dims_fit(want, sizes.dims()))
+      fail(call, "c6", "group_sizes must be a vector, or have a vector for each prefix of lhs",
+           fmt::format("it is {}, expected shape {}", sizes.to_string(), list(want)),
+           "Reshape group_sizes");
+  }
   std::int64_t groups = sizes.dims().back();
   if (free && !size_fits(rhs.dims()[r.group[0]], groups))
     fail(call, "c7", "there must be a size for each group",

@@ -7,6 +7,7 @@
 #include "xylem/base/error.h"
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/internal/call_util.h"
+#include "xylem/ir/ops/internal/constant_rules.h"
 #include "xylem/ir/ops/internal/eval_util.h"
 #include "xylem/ir/ops/internal/groups.h"
 #include "xylem/ir/ops/internal/reduction_util.h"
@@ -53,6 +54,15 @@ Groups check_groups(const OpCall& call, const GroupLabels& labels) {
   return g;
 }
 
+// Where all groups have one size there is nothing to fill with -1.
+void check_equal_groups(const OpCall& call, const Groups& g, std::string_view label) {
+  for (const auto& group : g.ids)
+    if (group.size() != g.ids[0].size())
+      fail(call, label, "all groups must have one size and no -1",
+           fmt::format("they have {} and {} members", g.ids[0].size(), group.size()),
+           "Fill every group");
+}
+
 void check_global_ids(const OpCall& call, std::string_view label) {
   if (call.attrs.flag("use_global_device_ids") && channel_of(call.attrs) <= 0)
     fail(call, label, "use_global_device_ids needs a channel",
@@ -82,6 +92,7 @@ Types all_gather_shape_rule(const OpCall& call) {
            fmt::format("it is {}", d), "Name a dimension of the operands");
   }
   Groups g = check_groups(call, {"c2", "c4", "c4"});
+  check_equal_groups(call, g, "c4");
   check_global_ids(call, "c5");
   Types results = written_results(call);
   if (results.size() != call.operands.size())
@@ -148,6 +159,7 @@ Types reduce_scatter_shape_rule(const OpCall& call) {
     fail(call, "c2", fmt::format("scatter_dimension must lie in [0, {})", x.rank()),
          fmt::format("it is {}", d), "Name a dimension of the operand");
   Groups g = check_groups(call, {"c3", "c5", "c5"});
+  check_equal_groups(call, g, "c5");
   check_global_ids(call, "c6");
   std::int64_t n = group_size(call, g), own = x.dims()[d];
   if (n > 0 && own != kDynamic && own % n != 0)
@@ -177,7 +189,8 @@ Types all_to_all_shape_rule(const OpCall& call) {
     fail(call, "c4", "split_count must be positive", fmt::format("it is {}", count),
          "Split into at least one part");
   Groups g = check_groups(call, {"c5", "c7", "c7"});
-  if (g.known && !g.ids.empty() && g.first_size() != count)
+  check_equal_groups(call, g, "c7");
+  if (g.known && g.first_size() != count)
     fail(call, "c8", "groups must have split_count members",
          fmt::format("{} members, split_count {}", g.first_size(), count), "Make them agree");
   Types results;
@@ -262,6 +275,7 @@ Types collective_reduce_shape_rule(const OpCall& call) {
   std::size_t n = num_data(call, "c3", "c3");
   for (std::size_t i = 0; i < n; ++i) tensor_operand(call, static_cast<int>(i), kElAny, "i1");
   check_groups(call, {"c1", "", "c2"});
+  check_global_ids(call, "global_ids");
   std::vector<DType> dtypes = check_computation(call, "c4", n);
   Types results;
   for (std::size_t i = 0; i < n; ++i) results.push_back(call.operands[i].with_dtype(dtypes[i]));
@@ -483,7 +497,9 @@ Values collective_broadcast_eval(const EvalCall& call) {
 Values collective_reduce_eval(const EvalCall& call) {
   Site site(call);
   const Attrs& a = call.op.attrs;
-  auto group = group_of(Groups(a), permutation_strategy(a), *site.grid, site.self);
+  auto group = group_of(
+      Groups(a), a.flag("use_global_device_ids") ? reduction_strategy(a) : permutation_strategy(a),
+      *site.grid, site.self);
   std::size_t n = data_operands(call);
   bool roots = a.flag("has_dynamic_root");
   std::vector<Values> all = exchange(call, site, group, n + roots);
@@ -520,6 +536,9 @@ Types async_start_shape_rule(const OpCall& call) {
                                                   "stablehlo.collective_reduce",
                                                   "stablehlo.dynamic_slice",
                                                   "stablehlo.dynamic_update_slice"};
+  for (const Type& t : call.operands)
+    if (!t.is_tensor())
+      fail(call, "i1", "the operands must be tensors", types_text(call.operands), "Pass tensors");
   const GraphPtr& g = call.regions[0];
   if (!g || g->ops.size() != 1)
     fail(call, "c1", "the body must hold one operation",
@@ -648,6 +667,9 @@ void check_channel(const OpCall& call, std::int64_t host_type) {
   check_pairs(call, {"c1", "c2", "c3", "c4"});
   const Attr* a = call.attrs.find("channel_handle");
   std::int64_t type = a && a->dict() ? a->dict()->i64_or("type", 0) : 0;
+  if (type < 0 || type > 3)
+    fail(call, host_type == 2 ? "i4" : "i3", "channel types are 0 to 3",
+         fmt::format("it is {}", type), "Use 1 between devices, 2 or 3 for host transfers");
   bool host = call.attrs.flag("is_host_transfer");
   if (host ? type != host_type : type != 1)
     fail(call, "c5",
@@ -766,6 +788,11 @@ OpDef collective(std::string_view name, int least, int most, std::vector<AttrDef
           .result_labels = result_labels};
 }
 
+OpDef per_axis(OpDef d) {
+  d.quant = QuantSupport::kPerAxis;
+  return d;
+}
+
 }  // namespace
 
 const OpDef kAllGather = collective(
@@ -815,21 +842,24 @@ const OpDef kCollectiveBroadcast =
     collective("stablehlo.collective_broadcast", 1, -1, {kReplicaGroups, kChannel, kDynamicRoot},
                collective_broadcast_shape_rule, collective_broadcast_eval,
                "collective_broadcast_i1 collective_broadcast_groups collective_broadcast_c1 "
-               "collective_broadcast_c2 collective_broadcast_c3 collective_broadcast_c4",
+               "collective_broadcast_c2 collective_broadcast_c3 collective_broadcast_c4 "
+               "collective_broadcast_c6",
                "c3");
 const OpDef kCollectiveReduce = collective(
-    "stablehlo.collective_reduce", 1, -1, {kReplicaGroups, kChannel, kDynamicRoot, kCaptures},
-    collective_reduce_shape_rule, collective_reduce_eval,
+    "stablehlo.collective_reduce", 1, -1,
+    {kReplicaGroups, kChannel, kGlobalIds, kDynamicRoot, kCaptures}, collective_reduce_shape_rule,
+    collective_reduce_eval,
     "collective_reduce_i1 collective_reduce_groups collective_reduce_c1 collective_reduce_c2 "
-    "collective_reduce_c3 collective_reduce_c4 collective_reduce_captures",
+    "collective_reduce_c3 collective_reduce_c4 collective_reduce_global_ids "
+    "collective_reduce_captures",
     "c3", 1);
 const OpDef kReplicaId =
     collective("stablehlo.replica_id", 0, 0, {}, id_shape_rule, replica_id_eval, "", "o1");
 const OpDef kPartitionId =
     collective("stablehlo.partition_id", 0, 0, {}, id_shape_rule, partition_id_eval, "", "o1");
-const OpDef kAsyncStart =
-    collective("stablehlo.async_start", 0, -1, {kCaptures}, async_start_shape_rule,
-               async_start_eval, "async_start_c1 async_start_c2 async_start_c3", "c4", 1);
+const OpDef kAsyncStart = collective(
+    "stablehlo.async_start", 0, -1, {kCaptures}, async_start_shape_rule, async_start_eval,
+    "async_start_i1 async_start_c1 async_start_c2 async_start_c3", "c4", 1);
 const OpDef kAsyncDone = collective("stablehlo.async_done", 1, 1, {}, async_done_shape_rule,
                                     async_done_eval, "async_done_i1", "c1");
 const OpDef kInfeed = collective(
@@ -837,15 +867,35 @@ const OpDef kInfeed = collective(
     {{"infeed_config", AttrKind::kString, false}, {"layout", AttrKind::kAny, false}, kResultTypes},
     infeed_shape_rule, infeed_eval, "infeed_i1 infeed_c1 infeed_c2 infeed_c3 infeed_layout", "c2");
 const OpDef kOutfeed =
-    collective("stablehlo.outfeed", 1, -1, {{"outfeed_config", AttrKind::kString, false}},
-               outfeed_shape_rule, outfeed_eval, "outfeed_i1 outfeed_i2", "o1");
-const OpDef kSend = collective(
+    per_axis(collective("stablehlo.outfeed", 1, -1, {{"outfeed_config", AttrKind::kString, false}},
+                        outfeed_shape_rule, outfeed_eval, "outfeed_i1 outfeed_i2", "o1"));
+const OpDef kSend = per_axis(collective(
     "stablehlo.send", 1, -1, {{"channel_handle", AttrKind::kDict}, kHost, kPairs}, send_shape_rule,
-    send_eval, "send_i1 send_i2 send_c1 send_c2 send_c3 send_c4 send_c5", "o1");
-const OpDef kRecv =
-    collective("stablehlo.recv", 1, 1,
-               {{"channel_handle", AttrKind::kDict}, kHost, kPairs, kResultTypes}, recv_shape_rule,
-               recv_eval, "recv_i1 recv_c1 recv_c2 recv_c3 recv_c4 recv_c5 recv_results", "o1");
+    send_eval, "send_i1 send_i2 send_i4 send_c1 send_c2 send_c3 send_c4 send_c5", "o1"));
+const OpDef kRecv = collective(
+    "stablehlo.recv", 1, 1, {{"channel_handle", AttrKind::kDict}, kHost, kPairs, kResultTypes},
+    recv_shape_rule, recv_eval,
+    "recv_i1 recv_i3 recv_c1 recv_c2 recv_c3 recv_c4 recv_c5 recv_results", "o1");
+
+namespace {
+
+void collective_broadcast_constants(const OpCall& call, std::span<const Type>,
+                                    Constants constants) {
+  if (!call.attrs.flag("has_dynamic_root") || !constants.back()) return;
+  Groups g(call.attrs);
+  if (!g.known || g.ids.empty()) return;
+  for (std::int64_t i = 0; i < constants.back()->size(); ++i)
+    if (std::int64_t root = integer_scalar(*constants.back(), i);
+        root < 0 || root >= g.first_size())
+      fail(call, "c6", fmt::format("roots must lie in [0, {})", g.first_size()),
+           fmt::format("one is {}", root), "Name a member of the group");
+}
+
+}  // namespace
+
+ConstantRuleOf collective_broadcast_constant_rule() {
+  return {&kCollectiveBroadcast, collective_broadcast_constants};
+}
 
 Family collective_family() {
   static const OpDef* const kOps[] = {&kAllGather,

@@ -394,7 +394,7 @@ std::vector<Case> transform_cases() {
   };
   Type state = t(DType::kU64, {2});
   out.push_back({&kRngBitGenerator,
-                 "i1",
+                 "i2",
                  "it is ui64[2,1]",
                  {t(DType::kU64, {2, 1})},
                  rng("PHILOX", DType::kU32, {2})});

@@ -4,6 +4,7 @@
 
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/internal/call_util.h"
+#include "xylem/ir/ops/internal/constant_rules.h"
 #include "xylem/ir/ops/internal/eval_util.h"
 #include "xylem/ir/ops/internal/scalar_ops.h"
 #include "xylem/ir/ops/internal/shape_util.h"
@@ -354,6 +355,21 @@ const OpDef kConvolution =
     conv("stablehlo.convolution", 2, {"result_dtype", AttrKind::kDType, false}, kLabels[0]);
 const OpDef kDynamicConv =
     conv("stablehlo.dynamic_conv", 3, {"result_types", AttrKind::kList}, kLabels[1]);
+
+namespace {
+
+void dynamic_conv_constants(const OpCall& call, std::span<const Type> results,
+                            Constants constants) {
+  if (!constants[2]) return;
+  Attrs attrs = call.attrs;
+  attrs.erase("result_types");
+  attrs.set("padding", constants[2]->astype(DType::kI64));
+  check_static_counterpart(call, results[0], kConvolution, 2, attrs, "c25");
+}
+
+}  // namespace
+
+ConstantRuleOf dynamic_conv_constant_rule() { return {&kDynamicConv, dynamic_conv_constants}; }
 
 Family convolution_family() {
   static const OpDef* const kOps[] = {&kConvolution, &kDynamicConv};

@@ -8,6 +8,7 @@
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/gather_scatter.h"
 #include "xylem/ir/ops/internal/call_util.h"
+#include "xylem/ir/ops/internal/constant_rules.h"
 #include "xylem/ir/ops/internal/eval_util.h"
 #include "xylem/ir/ops/internal/gather_dims.h"
 #include "xylem/ir/ops/movement.h"
@@ -39,6 +40,9 @@ void check_vector(const OpCall& call, int i, std::int64_t size, std::string_view
   if (t.rank() != 1)
     fail(call, fmt::format("i{}", i + 1), fmt::format("operand {} must have one dimension", i),
          "it is " + t.to_string(), "Pass a vector");
+  if (t.dim(0) == kDynamic)
+    fail(call, fmt::format("i{}", i + 1), fmt::format("operand {} must have a known size", i),
+         "it is " + t.to_string(), "The rank of the result must be known");
   if (!size_fits(t.dim(0), size))
     fail(call, what,
          fmt::format("operand {} must have one entry for each {} ({})", i, size_of, size),
@@ -129,6 +133,12 @@ std::vector<ValueId> expand_reshape(Builder& b, const Op& op, std::span<const Va
   return {b.one(kReshape, {v[0]}, {{"shape", static_result(op).dims()}})};
 }
 
+void reshape_constants(const OpCall& call, std::span<const Type> results, Constants constants) {
+  if (constants[1])
+    check_static_counterpart(call, results[0], kReshape, 1, {{"shape", vector_of(*constants[1])}},
+                             "c2");
+}
+
 // dynamic_broadcast_in_dim -----------------------------------------------------------------------
 
 std::vector<Type> broadcast_shape_rule(const OpCall& call) {
@@ -165,6 +175,14 @@ std::vector<ValueId> expand_broadcast(Builder& b, const Op& op, std::span<const 
                  {"broadcast_dimensions", op.attrs.dims("broadcast_dimensions")}})};
 }
 
+void broadcast_constants(const OpCall& call, std::span<const Type> results, Constants constants) {
+  if (constants[1])
+    check_static_counterpart(call, results[0], kBroadcastInDim, 1,
+                             {{"shape", vector_of(*constants[1])},
+                              {"broadcast_dimensions", call.attrs.dims("broadcast_dimensions")}},
+                             "c5");
+}
+
 // dynamic_iota -----------------------------------------------------------------------------------
 
 std::vector<Type> iota_shape_rule(const OpCall& call) {
@@ -193,6 +211,15 @@ std::vector<ValueId> expand_iota(Builder& b, const Op& op, std::span<const Value
                 {{"shape", t.dims()},
                  {"iota_dimension", op.attrs.i64("iota_dimension")},
                  {"result_dtype", t.dtype()}})};
+}
+
+void iota_constants(const OpCall& call, std::span<const Type> results, Constants constants) {
+  if (constants[0])
+    check_static_counterpart(call, results[0], kIota, 0,
+                             {{"shape", vector_of(*constants[0])},
+                              {"iota_dimension", call.attrs.i64("iota_dimension")},
+                              {"result_dtype", results[0].dtype()}},
+                             "c2");
 }
 
 // dynamic_pad ------------------------------------------------------------------------------------
@@ -230,6 +257,19 @@ std::vector<ValueId> expand_pad(Builder& b, const Op& op, std::span<const ValueI
                           constant_vector(b, op, v[4])))};
 }
 
+void pad_constants(const OpCall& call, std::span<const Type> results, Constants constants) {
+  if (constants[4])
+    for (std::int64_t n : vector_of(*constants[4]))
+      if (n < 0)
+        fail(call, "c3", "interior_padding must not be negative", fmt::format("it has {}", n),
+             "Use 0 or more");
+  if (constants[2] && constants[3] && constants[4])
+    check_static_counterpart(
+        call, results[0], kPad, 2,
+        pad_attrs(vector_of(*constants[2]), vector_of(*constants[3]), vector_of(*constants[4])),
+        "c4");
+}
+
 // real_dynamic_slice -----------------------------------------------------------------------------
 
 std::vector<Type> slice_shape_rule(const OpCall& call) {
@@ -261,6 +301,14 @@ std::vector<ValueId> expand_slice(Builder& b, const Op& op, std::span<const Valu
   return {b.one(kSlice, {v[0]},
                 slice_attrs(constant_vector(b, op, v[1]), constant_vector(b, op, v[2]),
                             constant_vector(b, op, v[3])))};
+}
+
+void slice_constants(const OpCall& call, std::span<const Type> results, Constants constants) {
+  if (constants[1] && constants[2] && constants[3])
+    check_static_counterpart(
+        call, results[0], kSlice, 1,
+        slice_attrs(vector_of(*constants[1]), vector_of(*constants[2]), vector_of(*constants[3])),
+        "c4");
 }
 
 // dynamic_gather ---------------------------------------------------------------------------------
@@ -321,6 +369,33 @@ Values gather_eval(const EvalCall& call) {
 
 std::vector<ValueId> expand_gather(Builder& b, const Op& op, std::span<const ValueId> v) {
   return {b.one(kGather, {v[0], v[1]}, gather_attrs(op, constant_vector(b, op, v[2])))};
+}
+
+void gather_constants(const OpCall& call, std::span<const Type> results, Constants constants) {
+  if (!constants[2]) return;
+  const Type& x = call.operands[0];
+  Dims sizes = vector_of(*constants[2]);
+  GatherDims g = GatherDims::of_gather(call.attrs);
+  for (const Dims* dims : {&g.collapsed, &g.operand_batching})
+    for (std::int64_t d : *dims)
+      if (sizes[d] > 1)
+        fail(call, "c8", "slice sizes of collapsed and batching dimensions must be at most 1",
+             fmt::format("slice_sizes = {}, dimension {}", list(sizes), d),
+             "Use 1, or keep the dimension");
+  for (int d = 0; d < x.rank(); ++d)
+    if (sizes[d] < 0 || (x.dim(d) != kDynamic && sizes[d] > x.dim(d)))
+      fail(call, "c12", "slice_sizes must lie between 0 and the operand's sizes",
+           fmt::format("slice_sizes = {}, the operand is {}", list(sizes), x.to_string()),
+           "Take slices that the operand has");
+  int k = 0;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (contains(g.collapsed, d) || contains(g.operand_batching, d)) continue;
+    std::int64_t at = g.window[k++];
+    if (!size_fits(results[0].dim(static_cast<int>(at)), sizes[d]))
+      fail(call, "c13", "offset dimensions of the result have the slice's sizes",
+           fmt::format("slice_sizes = {}, the result is {}", list(sizes), results[0].to_string()),
+           "Correct the result's type");
+  }
 }
 
 // get_dimension_size and set_dimension_size ------------------------------------------------------
@@ -437,7 +512,7 @@ const OpDef kDynamicIota =
 const OpDef kDynamicPad =
     dynamic("stablehlo.dynamic_pad", 5, {kResultTypes}, pad_shape_rule, pad_eval, expand_pad,
             "dynamic_pad_i1 dynamic_pad_i2 dynamic_pad_i3 dynamic_pad_i4 dynamic_pad_i5 "
-            "dynamic_pad_c1 dynamic_pad_c2 dynamic_pad_c4",
+            "dynamic_pad_c1 dynamic_pad_c2 dynamic_pad_c3 dynamic_pad_c4",
             "c1 c4");
 const OpDef kDynamicGather = dynamic(
     "stablehlo.dynamic_gather", 3,
@@ -452,8 +527,8 @@ const OpDef kDynamicGather = dynamic(
     gather_shape_rule, gather_eval, expand_gather,
     "dynamic_gather_i1 dynamic_gather_i2 dynamic_gather_i3 dynamic_gather_c1 dynamic_gather_c2 "
     "dynamic_gather_c3 dynamic_gather_c4 dynamic_gather_c5 dynamic_gather_c6 dynamic_gather_c7 "
-    "dynamic_gather_c9 dynamic_gather_c10 dynamic_gather_c11 dynamic_gather_c13 "
-    "dynamic_gather_c14",
+    "dynamic_gather_c8 dynamic_gather_c9 dynamic_gather_c10 dynamic_gather_c11 "
+    "dynamic_gather_c12 dynamic_gather_c13 dynamic_gather_c14",
     "c14 c13");
 const OpDef kRealDynamicSlice = dynamic(
     "stablehlo.real_dynamic_slice", 4, {kResultTypes}, slice_shape_rule, slice_eval, expand_slice,
@@ -470,6 +545,12 @@ const OpDef kSetDimensionSize = dynamic(
     set_dimension_size_shape_rule, set_dimension_size_eval, expand_set_dimension_size,
     "set_dimension_size_i1 set_dimension_size_i2 set_dimension_size_c1 set_dimension_size_c2",
     "c2");
+
+std::vector<ConstantRuleOf> dynamic_constant_rules() {
+  return {{&kDynamicReshape, reshape_constants}, {&kDynamicBroadcastInDim, broadcast_constants},
+          {&kDynamicIota, iota_constants},       {&kDynamicPad, pad_constants},
+          {&kRealDynamicSlice, slice_constants}, {&kDynamicGather, gather_constants}};
+}
 
 Family dynamic_family() {
   static const OpDef* const kOps[] = {

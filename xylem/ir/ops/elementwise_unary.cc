@@ -218,7 +218,7 @@ const OpDef kOptimizationBarrier = {.name = "stablehlo.optimization_barrier",
                                     .shape = barrier_shape_rule,
                                     .eval = barrier_eval,
                                     .dims = barrier_dims,
-                                    .quant = QuantSupport::kPerAxis,
+                                    .quant = QuantSupport::kPerTensor,
                                     .result_labels = "c1"};
 
 Family elementwise_unary_family() {

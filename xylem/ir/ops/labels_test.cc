@@ -55,6 +55,20 @@ std::string region_text(const std::string& name) {
   if (name == "noargs")
     return "{\n  %v = stablehlo.constant dense<1.0> : tensor<f32>\n"
            "  stablehlo.return %v : tensor<f32>\n}";
+  if (name == "add2")
+    return "{\n^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):\n"
+           "  stablehlo.return %a, %b : tensor<f32>, tensor<f32>\n}";
+  if (name == "less1" || name == "same1") {
+    std::string use = name == "same1" ? "  stablehlo.return %a : tensor<f32>\n}"
+                                      : "  %v = stablehlo.compare LT, %a, %a : (tensor<f32>, "
+                                        "tensor<f32>) -> tensor<i1>\n"
+                                        "  stablehlo.return %v : tensor<i1>\n}";
+    return "{\n^bb0(%a: tensor<f32>):\n" + use;
+  }
+  if (name == "reduced")
+    return "{\n^bb0(%a: tensor<4xf32>):\n  %v = \"stablehlo.collective_permute\"(%a) "
+           "<{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> "
+           "tensor<4xf32>\n  stablehlo.return %v : tensor<4xf32>\n}";
   std::string t = name == "addi" ? "tensor<i32>" : "tensor<f32>";
   std::string head = "{\n^bb0(%a: " + t + ", %b: " + t + "):\n";
   if (name == "ge")
@@ -77,7 +91,8 @@ std::string program(const std::string& op, const std::vector<std::string>& f) {
   for (const std::string& t : results) out += (out.empty() ? "" : ", ") + t;
   std::string regions;
   std::istringstream words(f[4]);
-  for (std::string r; words >> r;) regions += (regions.empty() ? "" : ", ") + region_text(r);
+  for (std::string r; words >> r;)
+    if (r != "none") regions += (regions.empty() ? "" : ", ") + region_text(r);
   std::string text = "func.func @main(" + args + ") {\n  ";
   if (!results.empty()) text += "%r:" + std::to_string(results.size()) + " = ";
   text += "\"" + op + "\"(" + uses + ") <{" + f[2] + "}>";

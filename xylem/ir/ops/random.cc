@@ -1,6 +1,7 @@
 #include "xylem/ir/ops/random.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <array>
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <numbers>
 
 #include "xylem/ir/ops/families.h"
+#include "xylem/ir/ops/internal/constant_rules.h"
 #include "xylem/ir/ops/internal/eval_util.h"
 #include "xylem/ir/ops/internal/shape_util.h"
 
@@ -98,10 +100,10 @@ void philox(std::uint64_t key, std::array<std::uint64_t, 2>& counter, bool wide,
 }
 
 std::vector<Type> rng_shape_rule(const OpCall& call) {
-  const Type& state = tensor_operand(call, 0, kElUnsigned);
+  const Type& state = tensor_operand(call, 0, kElUnsigned, "i2");
   bool three_fry_algorithm = call.attrs.str_or("rng_algorithm", "") == "THREE_FRY";
   if (state.dtype() != DType::kU64 || state.rank() != 1)
-    fail(call, "i1", "the state must be a vector of u64", "it is " + state.to_string(),
+    fail(call, "i2", "the state must be a vector of u64", "it is " + state.to_string(),
          "Bitcast the key to u64 words");
   // DEFAULT is PHILOX, and the specification leaves its state to the implementation.
   if (state.dim(0) != kDynamic && state.dim(0) != 2 && (three_fry_algorithm || state.dim(0) != 3))
@@ -209,6 +211,17 @@ std::vector<HostArray> rng_distribution_eval(const EvalCall& call) {
   return {std::move(out)};
 }
 
+void rng_constants(const OpCall& call, std::span<const Type> results, Constants constants) {
+  if (!constants[2]) return;
+  Dims shape;
+  for (std::int64_t i = 0; i < constants[2]->size(); ++i)
+    shape.push_back(integer_scalar(*constants[2], i));
+  bool negative = std::any_of(shape.begin(), shape.end(), [](std::int64_t n) { return n < 0; });
+  if (negative || !dims_fit(shape, results[0].dims()))
+    fail(call, "c3", fmt::format("the result must have the shape {}", list(shape)),
+         "it is " + results[0].to_string(), "Correct the result's type, or the shape");
+}
+
 // One element of `shape` is one element of the result.
 DimMap rng_dims(const OpCall& call, std::span<const Type> results) {
   DimMap m;
@@ -242,9 +255,11 @@ const OpDef kRngBitGenerator = {
     .shape = rng_shape_rule,
     .eval = rng_eval,
     .labels =
-        "rng_bit_generator_i1 rng_bit_generator_c2 rng_bit_generator_o1 "
+        "rng_bit_generator_i2 rng_bit_generator_c2 rng_bit_generator_o1 "
         "rng_bit_generator_shape",
     .result_labels = "o1 c1"};
+
+ConstantRuleOf rng_constant_rule() { return {&kRng, rng_constants}; }
 
 Family random_family() {
   static const OpDef* const kOps[] = {&kRngBitGenerator, &kRng};

@@ -270,10 +270,13 @@ void MlirReader::check_structure(std::string_view mnemonic, std::size_t at) {
       }
     }
   }
-  for (std::size_t i = 0; schema->all && i < schema->fields.size(); ++i)
-    if (!schema->fields[i].name.empty() && !seen[i])
-      c_.fail(at, mnemonic, fmt::format("field '{}' is required", schema->fields[i].name),
-              "it is absent", "Add it");
+  for (std::size_t i = 0; schema->all && i < schema->fields.size(); ++i) {
+    if (schema->fields[i].name.empty() || seen[i]) continue;
+    std::string expected = fmt::format("field '{}' is required", schema->fields[i].name);
+    if (mnemonic != "dot_algorithm") c_.fail(at, mnemonic, expected, "it is absent", "Add it");
+    c_.fail_labelled(fmt::format("dot_general_i{}", 8 + i), at, mnemonic, expected, "it is absent",
+                     "Add it");
+  }
   if (mnemonic == "dot_algorithm") check_algorithm(c_, values, at);
   if (mnemonic == "result_accuracy") check_accuracy(c_, values, at);
 }

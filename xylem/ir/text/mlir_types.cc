@@ -210,13 +210,18 @@ Type MlirReader::read_shaped(bool memref) {
   std::size_t at = c_.token_pos();
   Dims dims;
   std::int64_t elements = 1;
+  bool unranked = false;
   for (;;) {
     std::size_t dim_at = c_.token_pos();
     char ch = c_.raw();
     std::int64_t d = 0;
-    if (ch == '*')
-      c_.fail(at, "type", "tensors have a rank", "found an unranked tensor",
-              "Give its dimensions, '?' for unknown sizes");
+    if (ch == '*' && dims.empty() && !unranked) {
+      c_.step();
+      unranked = true;
+      if (c_.raw() != 'x') c_.fail_here("type", "expected 'x' behind '*'", "Put it there");
+      c_.step();
+      break;
+    }
     if (ch == '?') {
       c_.step();
       d = kDynamic;
@@ -243,9 +248,10 @@ Type MlirReader::read_shaped(bool memref) {
   DType dtype = read_element_type(extra);
   bool other = other_element_;
   Type t = memref ? Type::ref(dtype, dims) : Type::tensor(dtype, dims);
-  if (!memref && c_.accept(',')) read_encoding(t, extra);
+  if (!memref && !unranked && c_.accept(',')) read_encoding(t, extra);
   c_.expect('>', "type");
-  if (other) return Type::foreign(c_.text().substr(start, c_.pos() - start));
+  // Carried for the ops that take any value.
+  if (other || unranked) return Type::foreign(c_.text().substr(start, c_.pos() - start));
   if (memref) return t;
   t = Type::with_extra(std::move(t), std::move(extra));
   QuantFault fault;

@@ -9,6 +9,7 @@
 #include "xylem/ir/ops/movement.h"
 #include "xylem/ir/ops/transform.h"
 #include "xylem/ir/quant.h"
+#include "xylem/ir/static_check.h"
 #include "xylem/ir/text/stablehlo_attrs.h"
 #include "xylem/ir/text/stablehlo_parser.h"
 
@@ -49,6 +50,9 @@ void drop_empty_windows(Attrs& attrs) {
     const Dims* d = a ? a->get<Dims>() : nullptr;
     if (d && d->empty()) attrs.erase(name);
   }
+  const Attr* padding = attrs.find("padding");
+  const HostArray* p = padding ? padding->get<HostArray>() : nullptr;
+  if (p && p->rank() == 2 && p->dims()[0] == 0) attrs.erase("padding");
 }
 
 bool returns_poison(const Graph& g) {
@@ -549,17 +553,25 @@ std::vector<Type> StablehloParser::check_types(Scope& scope, ParsedOp& op,
       if (!derived) throw;
       inferred = infer();
     }
-    if (refine_types(op, operands, regions, inferred)) return op.result_types;
+    auto accepted = [&] {
+      check_static({*op.def, operands, op.attrs, regions, {}}, op.result_types, *scope.graph,
+                   op.operands);
+      return op.result_types;
+    };
+    if (refine_types(op, operands, regions, inferred)) return accepted();
     if (!derived && inferred.size() == op.result_types.size() &&
         derive_result_dtype(*op.def, op.attrs, op.result_types)) {
       std::vector<Type> again = infer();
-      if (refine_types(op, operands, regions, again)) return op.result_types;
+      if (refine_types(op, operands, regions, again)) return accepted();
       op.attrs = std::move(before);
     }
     std::string label;
     for (std::size_t i = 0; i < inferred.size() && i < op.result_types.size() && label.empty(); ++i)
       if (!types_compatible(op.result_types[i], inferred[i]))
-        label = result_label(*op.def, op.result_types[i], inferred[i]);
+        label = result_label_at(*op.def, i, op.result_types[i], inferred[i]);
+    if (label.empty() && inferred.size() != op.result_types.size() &&
+        op.name == "stablehlo.collective_broadcast")
+      label = "collective_broadcast_c5";
     if (label.empty() && !inferred.empty())
       label = result_label(*op.def, Type::token(), inferred[0]);
     ErrorParts parts{op.name, "", "", "Correct the written types"};

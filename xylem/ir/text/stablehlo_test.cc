@@ -387,8 +387,8 @@ TEST(StablehloTextTest, ErrorsOfFormStopAtTheirPlace) {
               HasSubstr("2:3: error: value: a name is defined once where it is seen"));
   EXPECT_THAT(error_in("  %0:2 = stablehlo.add %a, %a : tensor<2x3xf32>"),
               HasSubstr("2:3: error: StableHLO text: stablehlo.add: 1 results have names; 2 are"));
-  EXPECT_THAT(error_in("  %0 = stablehlo.add %a, %a : tensor<*xf32>"),
-              HasSubstr("2:38: error: StableHLO text: type: tensors have a rank"));
+  EXPECT_THAT(error_in("  %0 = stablehlo.add %a, %a : tensor<*f32>"),
+              HasSubstr("2:39: error: StableHLO text: type: expected 'x' behind '*'"));
   EXPECT_THAT(error_in("  %0 = stablehlo.add %a, %a : tensor<9999999999999x9999999999xf32>"),
               HasSubstr("the size of a tensor fits 63 bits"));
   EXPECT_THAT(error_of("func.func @f(%a: tensor<f32>) { return }\nfunc.func @f() { return }"),

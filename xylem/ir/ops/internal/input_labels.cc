@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
+#include <vector>
 
 namespace xylem::ir::ops {
 namespace {
@@ -151,22 +153,49 @@ constexpr std::pair<std::string_view, std::string_view> kInputs[] = {
     {"stablehlo.xor", "lhs rhs"},
 };
 
+std::vector<std::string_view> inputs_of(const OpDef& def) {
+  static const auto* kByOp = new std::unordered_map<std::string_view, std::string_view>(
+      std::begin(kInputs), std::end(kInputs));
+  std::vector<std::string_view> names;
+  auto it = kByOp->find(def.name);
+  if (it == kByOp->end()) return names;
+  std::string_view rest = it->second;
+  while (!rest.empty()) {
+    std::size_t blank = std::min(rest.find(' '), rest.size());
+    names.push_back(rest.substr(0, blank));
+    rest.remove_prefix(std::min(blank + 1, rest.size()));
+  }
+  return names;
+}
+
+std::string label_of(const OpDef& def, std::size_t input) {
+  return fmt::format("{}_i{}", def.name.substr(def.name.find('.') + 1), input + 1);
+}
+
 }  // namespace
 
 std::string input_label(const OpDef& def, std::string_view attr) {
-  static const auto* kByOp = new std::unordered_map<std::string_view, std::string_view>(
-      std::begin(kInputs), std::end(kInputs));
-  auto it = kByOp->find(def.name);
-  if (it == kByOp->end()) return {};
-  std::string_view names = it->second;
-  for (int k = 1; !names.empty(); ++k) {
-    std::size_t blank = names.find(' ');
-    if (names.substr(0, blank) == attr)
-      return fmt::format("{}_i{}", def.name.substr(def.name.find('.') + 1), k);
-    if (blank == std::string_view::npos) break;
-    names.remove_prefix(blank + 1);
+  std::vector<std::string_view> names = inputs_of(def);
+  for (std::size_t k = 0; k < names.size(); ++k)
+    if (names[k] == attr) return label_of(def, k);
+  return {};
+}
+
+std::string missing_operand_label(const OpDef& def, int given) {
+  std::vector<std::string_view> names = inputs_of(def);
+  int operand = 0;
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    if (def.find_attr(names[k])) continue;
+    if (operand++ == given) return label_of(def, k);
   }
   return {};
+}
+
+std::string missing_region_label(const OpDef& def, int given) {
+  std::vector<std::string_view> names = inputs_of(def);
+  if (given < 0 || given >= def.num_regions) return {};
+  auto first = static_cast<int>(names.size()) - def.num_regions;
+  return first < 0 ? std::string() : label_of(def, static_cast<std::size_t>(first + given));
 }
 
 }  // namespace xylem::ir::ops

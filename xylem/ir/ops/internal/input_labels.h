@@ -11,4 +11,9 @@ namespace xylem::ir::ops {
 // specification has none.
 std::string input_label(const OpDef& def, std::string_view attr);
 
+// Labels of the first operand or region that a call with `given` of them lacks, or nothing if the
+// specification names none.
+std::string missing_operand_label(const OpDef& def, int given);
+std::string missing_region_label(const OpDef& def, int given);
+
 }  // namespace xylem::ir::ops
