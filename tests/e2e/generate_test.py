@@ -118,11 +118,11 @@ class Command(runs.RunCase):
 
     def test_standard_output_that_is_closed_or_full_is_an_error(self):
         self.train("a")
-        with open("/dev/full", "w") as full:
-            done = subprocess.run([built.XYLEM, "generate", "--run", self.path("a"), "--prompt", "a"], stdout=full,
-                                  stderr=subprocess.PIPE, text=True)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("standard output", done.stderr)
+        for arguments in (["generate", "--run", self.path("a"), "--prompt", "a"], ["--help"], ["train", "--help"], ["--version"]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
+                done = subprocess.run([built.XYLEM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("standard output", done.stderr)
 
 
 if __name__ == "__main__":

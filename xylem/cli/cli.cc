@@ -11,6 +11,7 @@
 #include "xylem/cli/checkpoint_command.h"
 #include "xylem/cli/commands.h"
 #include "xylem/cli/data_commands.h"
+#include "xylem/cli/output.h"
 #include "xylem/train/config.h"
 
 namespace xylem::cli {
@@ -99,11 +100,9 @@ int run(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kDone;
+    command = [&app] { return put(app.help()), kDone; };
   } catch (const CLI::CallForVersion& e) {
-    std::printf("%s\n", e.what());
-    return kDone;
+    command = [text = std::string(e.what()) + "\n"] { return put(text), kDone; };
   } catch (const CLI::ParseError& e) {
     return report(std::string(e.what()) + ". See xylem --help.", kUsage);
   }
@@ -114,7 +113,9 @@ int run(int argc, const char* const* argv) {
     return report(e.message(), kUsage);
   }
   try {
-    return command();
+    const int status = command();
+    flush();
+    return status;
   } catch (const Error& e) {
     return report(e.message(), kFailed);
   } catch (const std::bad_alloc&) {

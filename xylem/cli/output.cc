@@ -6,10 +6,22 @@
 
 namespace xylem::cli {
 
+namespace {
+
+[[noreturn]] void refused() {
+  throw EnvironmentError(ErrorParts{"print", "standard output must take the text",
+                                    "it is closed or full", "Send the output somewhere else"});
+}
+
+}  // namespace
+
 void put(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw EnvironmentError(ErrorParts{"xylem", "standard output must take the text",
-                                      "it is closed or full", "Send the output somewhere else"});
+    refused();
+}
+
+void flush() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) refused();
 }
 
 void put_error(std::string_view line) {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <future>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 
 #include "xylem/base/error.h"
@@ -192,9 +192,12 @@ std::vector<std::shared_ptr<const CompiledKernel>> get_kernels(
     if (half[1].empty()) {
       compile_module(half[0], target[0], quick, &error[0]);
     } else {
-      std::thread other([&] { compile_module(half[1], target[1], quick, &error[1]); });
+      // Here after the first half where the system gives no thread; what it throws, get() throws.
+      std::future<void> other =
+          std::async(std::launch::async | std::launch::deferred,
+                     [&] { compile_module(half[1], target[1], quick, &error[1]); });
       compile_module(half[0], target[0], quick, &error[0]);
-      other.join();
+      other.get();
     }
     for (const std::string& e : error)
       if (!e.empty())
