@@ -134,7 +134,8 @@ auto cond(const ArrayArg& pred, True&& on_true, False&& on_false, const Ops&... 
       return leaves;
     };
   };
-  auto no = call(on_false), yes = call(on_true);
+  auto no = call(on_false);
+  auto yes = call(on_true);
   return internal::run_branches<R>(
       pred.array, {internal::FlatFunction(no), internal::FlatFunction(yes)}, result, operands);
 }

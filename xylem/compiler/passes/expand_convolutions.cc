@@ -32,7 +32,7 @@ Dims with(Dims d, std::size_t at, std::int64_t size) {
 class Convolution {
  public:
   Convolution(Builder& b, const Op& op, const Type& result)
-      : b_(b), op_(op), a_(op.attrs), result_(result) {}
+      : b_(b), a_(op.attrs), result_(result) {}
 
   ValueId expand(ValueId lhs, ValueId rhs) {
     const Dims in_spatial = a_.dims("input_spatial_dimensions");
@@ -238,7 +238,6 @@ class Convolution {
   }
 
   Builder& b_;
-  const Op& op_;
   const Attrs& a_;
   const Type& result_;
 };

@@ -141,7 +141,7 @@ NpyType parse_type(const Value& v, std::string_view name) {
       if (bytes < 0 || bytes > INT32_MAX || t.size > INT32_MAX)
         malformed(name, "a field is too large");
       t.size += static_cast<std::size_t>(bytes);
-      t.fields.emplace_back(*field_name, std::move(type));
+      t.fields.push_back({*field_name, std::move(type)});
     }
     return t;
   }

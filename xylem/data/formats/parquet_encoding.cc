@@ -154,8 +154,8 @@ class DeltaLengths final : public ValueDecoder {
 
 class DeltaStrings final : public ValueDecoder {
  public:
-  DeltaStrings(std::string_view data, std::uint64_t most, std::uint64_t max_bytes)
-      : prefixes_(data, most), suffixes_(after_delta(data, most), most), max_bytes_(max_bytes) {}
+  DeltaStrings(std::string_view data, std::uint64_t most)
+      : prefixes_(data, most), suffixes_(after_delta(data, most), most) {}
   Physical next() override {
     const std::int64_t prefix = prefixes_.next();
     const std::string_view suffix = suffixes_.next().bytes;
@@ -170,7 +170,6 @@ class DeltaStrings final : public ValueDecoder {
   DeltaDecoder prefixes_;
   DeltaLengths suffixes_;
   std::string value_;
-  std::uint64_t max_bytes_;
 };
 
 class SplitDecoder final : public ValueDecoder {
@@ -325,7 +324,7 @@ std::unique_ptr<ValueDecoder> make_decoder(Encoding encoding, Type type, std::in
       if (type == Type::kByteArray) return std::make_unique<DeltaLengths>(data, most);
       break;
     case Encoding::kDeltaByteArray:
-      if (bytes) return std::make_unique<DeltaStrings>(data, most, 0);
+      if (bytes) return std::make_unique<DeltaStrings>(data, most);
       break;
     case Encoding::kByteStreamSplit:
       if (is_number(type) || type == Type::kFixed)

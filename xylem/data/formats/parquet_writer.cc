@@ -24,10 +24,15 @@ enum class Kind { kNull, kBool, kInt, kUnsigned, kDouble, kText, kBytes, kArray,
 
 // What values of a field are, merged over records.
 struct Shape {
+  struct Field;
   Kind kind = Kind::kNull;
   DType dtype = DType::kF32;  // of kArray: 0-d arrays, as leaves
   std::vector<Shape> items;   // kList: one
-  std::vector<std::pair<std::string, Shape>> fields;
+  std::vector<Field> fields;
+};
+struct Shape::Field {
+  std::string name;
+  Shape shape;
 };
 
 const char* kind_name(Kind k) {
@@ -95,13 +100,13 @@ void merge_shape(Shape& into, const Shape& s, const std::string& path) {
 void merge_fields(Shape& into, const Fields& fields, const std::string& path) {
   for (const auto& [name, value] : fields) {
     const auto old = std::find_if(into.fields.begin(), into.fields.end(),
-                                  [&](const auto& f) { return f.first == name; });
+                                  [&](const auto& f) { return f.name == name; });
     Shape* field = nullptr;
     if (old != into.fields.end()) {
-      field = &old->second;
+      field = &old->shape;
     } else {
-      into.fields.emplace_back(name, Shape{});
-      field = &into.fields.back().second;
+      into.fields.push_back({name, Shape{}});
+      field = &into.fields.back().shape;
     }
     merge(*field, value, path.empty() ? name : path + "." + name);
   }
@@ -585,8 +590,8 @@ class ParquetWriter final : public RecordWriter {
     if (a.items.size() != b.items.size()) fail("items where all lists were empty");
     for (std::size_t i = 0; i < a.items.size(); ++i) check_same(a.items[i], b.items[i], path);
     for (std::size_t i = 0; i < a.fields.size(); ++i)
-      check_same(a.fields[i].second, b.fields[i].second,
-                 path.empty() ? a.fields[i].first : path + "." + a.fields[i].first);
+      check_same(a.fields[i].shape, b.fields[i].shape,
+                 path.empty() ? a.fields[i].name : path + "." + a.fields[i].name);
   }
 
   static void append_plain(std::string& out, const Column& c, std::size_t i) {

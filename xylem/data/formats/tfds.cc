@@ -53,11 +53,16 @@ std::int64_t integer(const Value& v, std::string_view name) {
 
 enum class FeatureKind { kDict, kTensor, kText, kImage, kRaw };
 struct Feature {
+  struct Item;
   FeatureKind kind = FeatureKind::kRaw;
-  std::vector<std::pair<std::string, Feature>> items;  // kDict
-  std::optional<DType> dtype;                          // kTensor; nothing: text
-  std::string encoding;                                // kTensor: "bytes", "zlib"
-  std::vector<std::int64_t> dims;                      // -1: unknown; sequences come first
+  std::vector<Item> items;         // kDict
+  std::optional<DType> dtype;      // kTensor; nothing: text
+  std::string encoding;            // kTensor: "bytes", "zlib"
+  std::vector<std::int64_t> dims;  // -1: unknown; sequences come first
+};
+struct Feature::Item {
+  std::string name;
+  Feature feature;
 };
 
 std::optional<DType> dtype_of_name(const std::string& s, std::string_view name) {
@@ -125,7 +130,7 @@ Feature parse_feature(const Value& v, std::string_view name, int depth) {
       out.kind = FeatureKind::kDict;
       if (const Value* features = find_field(c, "features"))
         for (const auto& [item, node] : object(*features, name))
-          out.items.emplace_back(item, parse_feature(node, name, depth + 1));
+          out.items.push_back({item, parse_feature(node, name, depth + 1)});
       return out;
     }
     if (member == "text") {
@@ -151,7 +156,7 @@ Feature parse_feature(const Value& v, std::string_view name, int depth) {
       // A sequence of a dictionary is a dictionary of sequences.
       const std::function<void(Feature&)> prepend = [&](Feature& x) {
         if (x.kind == FeatureKind::kDict)
-          for (auto& item : x.items) prepend(item.second);
+          for (auto& item : x.items) prepend(item.feature);
         else
           x.dims.insert(x.dims.begin(), length);
       };

@@ -202,7 +202,8 @@ std::size_t ArtifactWriter::own_attr(const Graph& g, const Op& op, const AttrFor
       return attr(a);
     case Coding::kDict: return a.dict() ? dict_attr(*a.dict()) : wrong(a, "a dictionary");
     case Coding::kSymbol: {
-      std::string_view wanted = a.get<SymbolAttr>() ? a.get<SymbolAttr>()->name : "";
+      const SymbolAttr* s = a.get<SymbolAttr>();
+      const std::string_view wanted = s ? std::string_view(s->name) : "";
       if (op.regions.empty()) return string_attr(wanted);
       return string_attr(functions_->symbol_of(op.regions[0], wanted));
     }

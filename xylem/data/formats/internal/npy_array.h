@@ -15,13 +15,18 @@ namespace xylem::data::internal {
 
 // The type of an element. `numpy` is NumPy's text for plain numbers ("<f4").
 struct NpyType {
+  struct Field;
   enum class Kind { kNumber, kText, kBytes, kTime, kFields };
   Kind kind = Kind::kNumber;
   std::string numpy;
   std::size_t size = 0;  // bytes
   bool swap = false;     // big-endian text or time
-  std::vector<std::pair<std::string, NpyType>> fields;
+  std::vector<Field> fields;
   std::vector<std::int64_t> dims;  // of a field that is an array itself
+};
+struct NpyType::Field {
+  std::string name;
+  NpyType type;
 };
 
 struct NpyHeader {
