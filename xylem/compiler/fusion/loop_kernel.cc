@@ -156,11 +156,11 @@ class LoopKernel final : public Elemental {
     std::vector<int> again(members_.size(), 0);
     for (std::size_t i = 0; i < members_.size(); ++i) {
       Member& m = members_[i];
-      again[i] = m.cost;
+      again[i] = std::min(m.cost, kRecompute + 1);
       for (int s : m.sources) {
         Member& source = members_[static_cast<std::size_t>(s)];
         if ((!m.row || m.reduction) && m.stage > source.stage) source.late = true;
-        again[i] += again[static_cast<std::size_t>(s)];
+        again[i] = std::min(again[i] + again[static_cast<std::size_t>(s)], kRecompute + 1);
       }
     }
     for (std::size_t i = 0; i < members_.size(); ++i)

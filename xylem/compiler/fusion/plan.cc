@@ -258,6 +258,7 @@ class Planner {
   std::vector<bool> generators() const {
     std::vector<bool> yes(g_.ops.size(), false);
     std::vector<int> cost(g_.ops.size(), 0);
+    constexpr int kMost = 8;
     for (std::size_t i = 0; i < g_.ops.size(); ++i) {
       const Op& op = g_.ops[i];
       if (!is_elemental(g_, op) || op.def->is(ir::kTranscendental)) continue;
@@ -269,8 +270,8 @@ class Planner {
         all = all && def >= 0 && yes[static_cast<std::size_t>(def)];
         if (def >= 0) c += cost[static_cast<std::size_t>(def)];
       }
-      yes[i] = all && c <= 8;
-      cost[i] = c;
+      yes[i] = all && c <= kMost;
+      cost[i] = std::min(c, kMost + 1);  // sums of sums would overflow
     }
     return yes;
   }

@@ -30,12 +30,12 @@ TEST(ByteCursorTest, VarintsOfEveryLengthComeBack) {
     for (std::uint64_t v : {std::uint64_t{1} << bits, (std::uint64_t{1} << bits) - 1}) {
       std::string s = varint(v);
       append_signed_varint(s, static_cast<std::int64_t>(v));
-      append_signed_varint(s, -static_cast<std::int64_t>(v));
+      append_signed_varint(s, static_cast<std::int64_t>(-v));
       Source source{s, "x"};
       ByteCursor c(source, 0, s.size());
       EXPECT_EQ(c.varint("v"), v);
       EXPECT_EQ(c.signed_varint("v"), static_cast<std::int64_t>(v));
-      EXPECT_EQ(c.signed_varint("v"), -static_cast<std::int64_t>(v));
+      EXPECT_EQ(c.signed_varint("v"), static_cast<std::int64_t>(-v));
       EXPECT_TRUE(c.done());
     }
   }

@@ -84,6 +84,13 @@ void check_aliases(const OpCall& call, const Types& results) {
   for (const Attr& a : aliases ? *aliases : AttrList{}) {
     const Attrs* alias = a.dict();
     if (!alias) bad("an alias is #stablehlo.output_operand_alias<…>", a.to_string());
+    const Attr* index = alias->find("operand_index");
+    if (index && !index->get<std::int64_t>()) bad("operand_index is an integer", a.to_string());
+    for (std::string_view name : {"output_tuple_indices", "operand_tuple_indices"}) {
+      const Attr* indices = alias->find(name);
+      if (indices && !indices->get<Dims>())
+        bad(fmt::format("{} is a list of integers", name), a.to_string());
+    }
     Dims output = alias->dims_or("output_tuple_indices", {});
     Dims operand_path = alias->dims_or("operand_tuple_indices", {});
     std::int64_t operand = alias->i64_or("operand_index", 0);

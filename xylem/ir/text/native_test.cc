@@ -130,6 +130,27 @@ TEST(NativeTextTest, ErrorsNamePlaceAndParts) {
               HasSubstr("integers fit 64 bits"));
 }
 
+TEST(NativeTextTest, RefusesAliasesWhoseFieldsHaveOtherTypes) {
+  int tried = 0;
+  for (const GraphPtr& g : testing::sample_graphs()) {
+    const std::string text = print(*g);
+    for (const auto& [field, expected] :
+         {std::pair{"operand_index = ", "operand_index is an integer"},
+          std::pair{"output_tuple_indices = ", "output_tuple_indices is a list of integers"}}) {
+      const std::size_t at = text.find(field);
+      if (at == std::string::npos) continue;
+      const std::size_t value = at + std::string_view(field).size();
+      const std::size_t end = text.find_first_of(",}", value);
+      std::string other = text;
+      other.replace(value, end - value, "\"x\"");
+      const std::vector<Diagnostic> d = verify(*parse_graph(other));
+      EXPECT_THAT(d.empty() ? "no error" : d[0].message, HasSubstr(expected)) << other;
+      ++tried;
+    }
+  }
+  EXPECT_GT(tried, 1);
+}
+
 TEST(NativeTextTest, RefusesWhatWouldExhaustStackOrMemory) {
   std::string deep = "graph() -> () attributes {a = ";
   for (int i = 0; i < 100000; ++i) deep += "list[";
