@@ -55,6 +55,7 @@ class ArtifactWriter {
   std::size_t function_type(std::span<const Type> inputs, std::span<const Type> results);
   std::size_t named_type(std::string_view text);  // "tf32", "none", "index", …
   std::size_t builtin_type(DType dtype);
+  std::size_t builtin_tensor_type(const Type& t);
 
   // Attributes (attr_writer.cc).
   std::size_t string_attr(std::string_view s);  // VHLO's
@@ -86,7 +87,8 @@ class ArtifactWriter {
   std::string module_bytes(const Module& module);
   std::string function_bytes(const Graph& g, std::string_view symbol, bool is_private);
   std::string region_bytes(const Graph& g, std::size_t base, const Numbers* outer,
-                           std::span<const ValueId> captures);
+                           std::span<const ValueId> captures, bool shardy = false);
+  void shardy_attrs(const Op& op, OpBytes& out);
   std::string op_bytes(const Graph& g, const Op& op, const Numbers& numbers, std::size_t end);
   void composite_bytes(const Graph& g, const Op& op, OpBytes& out);
   void finish(std::string& out, OpBytes& op);

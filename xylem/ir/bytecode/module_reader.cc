@@ -121,7 +121,15 @@ void ProgramReader::read_mesh(FileOp& op, Module& module) {
   constexpr std::string_view kPrefix = "#sdy.mesh";
   if (name.empty() || !text.starts_with(kPrefix))
     source_.fail(op.at, "sdy.mesh", "a name and a mesh", "something else", kDamaged);
-  module.attrs.set("sdy.mesh @" + name, OpaqueAttr{text.substr(kPrefix.size())});
+  text.erase(0, kPrefix.size());
+  if (op.has_attrs) {
+    Attrs more = values_.dictionary(op.attrs, ValueReader::Mode::kForeign);
+    if (!more.empty()) {
+      text += ' ';
+      text::append_mlir_attr(text, Attr(std::move(more)));
+    }
+  }
+  module.attrs.set("sdy.mesh @" + name, OpaqueAttr{std::move(text)});
 }
 
 void ProgramReader::read_function(ByteCursor& c, FileOp& op, Module& module) {

@@ -367,6 +367,16 @@ struct Forms {
     plain["sdy.return"] = {};
     plain["sdy.sharding_constraint"] = {{"sharding"}};
     plain["sdy.reshard"] = {{"sharding"}};
+    plain["sdy.data_flow_edge"] = {{"sharding", true}};
+    plain["sdy.func_data_flow_edge"] = {};
+    plain["sdy.all_gather"] = {{"gathering_axes"}, {"out_sharding"}};
+    plain["sdy.all_slice"] = {{"out_sharding"}, {"slicing_axes"}};
+    plain["sdy.all_to_all"] = {{"out_sharding"}, {"params"}};
+    plain["sdy.collective_permute"] = {{"out_sharding"}};
+    plain["sdy.all_reduce"] = {{"out_sharding"}, {"reduction_axes"}};
+    plain["sdy.reduce_scatter"] = {{"out_sharding"}, {"reduce_scatter_axes"}};
+    plain["sdy.replicated_to_unreduced"] = {{"axes"}, {"out_sharding"}};
+    plain["sdy.sharded_to_unreduced"] = {{"axes"}, {"out_sharding"}};
     plain["sdy.sharding_group"] = {{"group_id"}};
     plain["sdy.propagation_barrier"] = {{"allowed_direction"}};
     plain["sdy.constant"] = {{"value"}};

@@ -437,7 +437,7 @@ bool ProgramReader::expand(Body& body, FileOp& op, const OpDef*& def,
                            std::vector<ValueId>& operands, const std::vector<Type>& results,
                            Attrs& attrs, std::size_t& next, std::size_t limit) {
   const std::string& name = op.name->op;
-  if (name == "builtin.unrealized_conversion_cast" || name == "sdy.sharding_constraint") {
+  if (name == "builtin.unrealized_conversion_cast") {
     bool same = operands.size() == results.size();
     for (std::size_t i = 0; same && i < results.size(); ++i)
       same = body.graph->type(operands[i]) == results[i];

@@ -6,7 +6,9 @@
 #include "xylem/ir/builder.h"
 #include "xylem/ir/bytecode/artifact_writer.h"
 #include "xylem/ir/bytecode/byte_cursor.h"
+#include "xylem/ir/bytecode/mixed.h"
 #include "xylem/ir/ops/transform.h"
+#include "xylem/ir/text/mlir_reader.h"
 #include "xylem/ir/text/stablehlo_attrs.h"
 
 // Ops, regions, functions and modules.
@@ -80,9 +82,15 @@ void ArtifactWriter::finish(std::string& out, OpBytes& op) {
   out += op.regions;
 }
 
-std::string ArtifactWriter::region_bytes(const Graph& g, std::size_t base, const Numbers* outer,
-                                         std::span<const ValueId> captures) {
-  std::size_t own = g.params.size() - std::min(captures.size(), g.params.size());
+std::string ArtifactWriter::region_bytes(const Graph& given_graph, std::size_t base,
+                                         const Numbers* outer, std::span<const ValueId> captures,
+                                         bool shardy) {
+  std::size_t own =
+      given_graph.params.size() - std::min(captures.size(), given_graph.params.size());
+  Graph cast;
+  bool mixed = shardy || needs_casts(given_graph);
+  if (mixed) cast = with_casts(given_graph, shardy, own);
+  const Graph& g = mixed ? cast : given_graph;
   Numbers numbers(g.values.size(), 0);
   std::size_t next = base;
   for (std::size_t i = 0; i < g.params.size(); ++i)
@@ -111,7 +119,7 @@ std::string ArtifactWriter::region_bytes(const Graph& g, std::size_t base, const
     out += op_bytes(g, op, numbers, end);
   }
   OpBytes terminator;
-  terminator.name = pools_.op_name("vhlo", "return_v1");
+  terminator.name = shardy ? pools_.op_name("sdy", "return") : pools_.op_name("vhlo", "return_v1");
   terminator.location = given ? location(given->terminator) : unknown_location();
   for (ValueId v : g.results) terminator.operands.push_back(numbers[static_cast<std::size_t>(v)]);
   finish(out, terminator);
@@ -155,10 +163,15 @@ std::string ArtifactWriter::op_bytes(const Graph& g, const Op& op, const Numbers
     return std::any_of(form->attrs.begin(), form->attrs.end(),
                        [&](const AttrForm& a) { return a.name == name || a.structure == name; });
   };
+  const bool shardy = is_shardy(*op.def);
   for (const auto& [name, value] : op.attrs.entries())
-    if (!is_own(name)) o.discardable.emplace_back(name, attr(value));
+    if (!is_own(name)) o.discardable.emplace_back(name, shardy ? builtin_attr(value) : attr(value));
 
-  if (call) {
+  if (op.def == &kTypeCast) {
+    o.name = pools_.op_name("builtin", "unrealized_conversion_cast");
+  } else if (shardy) {
+    shardy_attrs(op, o);
+  } else if (call) {
     std::string wanted = op.attrs.str_or("name", op.regions[0]->name);
     o.name = pools_.op_name("vhlo", "call_v1");
     o.own = {{"callee", string_attr(functions_->symbol_of(op.regions[0], wanted))}};
@@ -180,11 +193,23 @@ std::string ArtifactWriter::op_bytes(const Graph& g, const Op& op, const Numbers
   o.num_regions = op.regions.size() - symbols;
   o.isolated = captures == 0;
   for (std::size_t i = symbols; i < op.regions.size(); ++i) {
-    o.regions += region_bytes(*op.regions[i], o.isolated ? 0 : end, &numbers, captured);
+    o.regions += region_bytes(*op.regions[i], o.isolated ? 0 : end, &numbers, captured, shardy);
     here_ = &op;
   }
   finish(out, o);
   return out;
+}
+
+// Shardy's ops as MLIR has them: a record of their attributes by name.
+void ArtifactWriter::shardy_attrs(const Op& op, OpBytes& out) {
+  std::string_view name = op.def->name.substr(op.def->name.find('.') + 1);
+  require({1, 11, 0}, std::string(op.def->name), op.loc);
+  out.name = pools_.op_name("sdy", name);
+  for (const PlainAttr& a : *plain_attrs(op.def->name)) {
+    const Attr* value = op.attrs.find(a.name);
+    std::size_t index = value ? builtin_attr(*value) : 0;
+    out.own.emplace_back(a.name, !a.optional ? index : value ? index << 1 | 1 : 0);
+  }
 }
 
 std::string ArtifactWriter::function_bytes(const Graph& g, std::string_view symbol,
@@ -236,6 +261,14 @@ std::string ArtifactWriter::module_bytes(const Module& given) {
     mesh.location = unknown_location();
     std::string text;
     text::append_mlir_attr(text, value);
+    // "<[…]> {…}": attributes of the op may follow the mesh.
+    if (std::size_t dict = text.find("> {"); dict != std::string::npos) {
+      const Attrs more =
+          text::MlirReader(std::string_view(text).substr(dict + 2), "mesh", {}).read_dict(nullptr);
+      for (const auto& [key, own] : more.entries())
+        mesh.discardable.emplace_back(key, builtin_attr(own));
+      text.resize(dict + 1);
+    }
     mesh.own = {{"mesh", pools_.attr_text("sdy", "#sdy.mesh" + text)},
                 {"sym_name", builtin_string(name.substr(kMeshPrefix.size()))}};
     finish(body, mesh);

@@ -4,6 +4,7 @@
 
 #include "xylem/ir/bytecode/artifact_writer.h"
 #include "xylem/ir/bytecode/byte_cursor.h"
+#include "xylem/ir/bytecode/mixed.h"
 #include "xylem/ir/bytecode/type_codes.h"
 #include "xylem/ir/quant.h"
 
@@ -73,6 +74,7 @@ std::size_t ArtifactWriter::element_type(DType dtype, const TypeExtra* extra) {
 }
 
 std::size_t ArtifactWriter::type(const Type& t) {
+  if (is_builtin_typed(t)) return builtin_tensor_type(t);
   if (t.is_token()) return pools_.type("vhlo", code(kVhloToken));
   if (t.is_tuple() || t.is_future()) {
     if (t.is_future()) require({1, 15, 0}, "!stablehlo.future", {});
@@ -131,6 +133,32 @@ std::size_t ArtifactWriter::named_type(std::string_view text) {
   return d ? element_type(*d, nullptr) : SIZE_MAX;
 }
 
+// MLIR's own type of a value that Shardy's ops take or give.
+std::size_t ArtifactWriter::builtin_tensor_type(const Type& t) {
+  if (t.is_token()) return pools_.type("stablehlo", code(0));
+  if (!t.is_tensor() || t.quant()) {
+    refuse({}, "type", "Shardy's ops take tensors", fmt::format("found {}", t.to_mlir()),
+           "Move the op to another value");
+    return 0;
+  }
+  const TypeExtra& extra = *t.extra();
+  std::string encoding = extra.encoding;
+  for (std::int64_t b : extra.bounds)
+    encoding += fmt::format("{}{}", encoding.empty() ? "#stablehlo.bounds<" : ", ",
+                            b == kDynamic ? std::string("?") : fmt::format("{}", b));
+  if (!extra.bounds.empty()) encoding += '>';
+  std::string s = code(encoding.empty() ? 13 : 14);
+  if (!encoding.empty())
+    append_varint(s, pools_.attr_text(encoding[0] == '#' ? std::string_view(encoding).substr(
+                                                               1, encoding.find_first_of(".<") - 1)
+                                                         : "builtin",
+                                      encoding));
+  append_varint(s, t.dims().size());
+  for (std::int64_t d : t.dims()) append_signed_varint(s, d);
+  append_varint(s, builtin_type(t.dtype()));
+  return pools_.type("builtin", std::move(s));
+}
+
 std::size_t ArtifactWriter::builtin_type(DType dtype) {
   std::string s;
   switch (dtype) {
@@ -138,6 +166,22 @@ std::size_t ArtifactWriter::builtin_type(DType dtype) {
     case DType::kF16: s = code(4); break;
     case DType::kF32: s = code(5); break;
     case DType::kF64: s = code(6); break;
+    case DType::kF8E5M2: s = code(22); break;
+    case DType::kF8E4M3: s = code(23); break;
+    case DType::kF8E4M3FN: s = code(24); break;
+    case DType::kF8E5M2FNUZ: s = code(25); break;
+    case DType::kF8E4M3FNUZ: s = code(26); break;
+    case DType::kF8E4M3B11FNUZ: s = code(27); break;
+    case DType::kF8E3M4: s = code(28); break;
+    case DType::kF4E2M1FN: s = code(29); break;
+    case DType::kF6E2M3FN: s = code(30); break;
+    case DType::kF6E3M2FN: s = code(31); break;
+    case DType::kF8E8M0FNU: s = code(32); break;
+    case DType::kC64:
+    case DType::kC128:
+      s = code(9);
+      append_varint(s, builtin_type(real_dtype(dtype)));
+      break;
     default:
       s = code(0);
       append_varint(s, static_cast<std::uint64_t>(dtype_bits(dtype)) << 2 |

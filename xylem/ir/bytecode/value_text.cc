@@ -101,6 +101,10 @@ std::string ValueReader::sdy_text(std::size_t index, bool nested) {
   auto named = [&](const char* name, const std::string& body) {
     return nested ? body : fmt::format("#sdy.{}{}", name, body);
   };
+  // Attributes whose text has no angle brackets of its own.
+  auto wrapped = [&](const char* name, const std::string& body) {
+    return nested ? body : fmt::format("#sdy<{}{}>", name, body);
+  };
   std::uint64_t code = c.varint("attribute");
   switch (code) {
     case 0: {
@@ -173,15 +177,15 @@ std::string ValueReader::sdy_text(std::size_t index, bool nested) {
     }
     case 9: return sdy_parts(c, "[", "]");
     case 10: return named("op_sharding_rule", "<" + sdy_rule(c) + ">");
-    case 11: return named("axis_ref_list", sdy_parts(c, "{", "}"));
-    case 12: return named("list_of_axis_ref_lists", sdy_parts(c, "[", "]"));
+    case 11: return wrapped("axis_ref_list", sdy_parts(c, "{", "}"));
+    case 12: return wrapped("list_of_axis_ref_lists", sdy_parts(c, "[", "]"));
     case 13: {
       std::string s = sdy_parts(c, "{", "}");
       std::int64_t from = c.signed_varint("dimension");
       return named("all_to_all_param",
                    fmt::format("{}: {}->{}", s, from, c.signed_varint("dimension")));
     }
-    case 14: return named("all_to_all_param_list", sdy_parts(c, "[", "]"));
+    case 14: return wrapped("all_to_all_param_list", sdy_parts(c, "[", "]"));
     default: break;
   }
   source_.fail(at, "attribute", "a code of Shardy's attributes", fmt::format("code {}", code),

@@ -23,5 +23,6 @@
 #include "xylem/ir/ops/quantise.h"
 #include "xylem/ir/ops/random.h"
 #include "xylem/ir/ops/reduction.h"
+#include "xylem/ir/ops/sdy.h"
 #include "xylem/ir/ops/sort.h"
 #include "xylem/ir/ops/transform.h"

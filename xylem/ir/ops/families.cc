@@ -27,6 +27,7 @@ std::vector<const OpDef*> all_ops() {
                         dynamic_family(),
                         collective_family(),
                         quantise_family(),
+                        sdy_family(),
                         foreign_family(),
                         kernel_family()})
     ops.insert(ops.end(), family.begin(), family.end());

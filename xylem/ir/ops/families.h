@@ -34,6 +34,7 @@ Family chlo_family();
 Family dynamic_family();
 Family collective_family();
 Family quantise_family();
+Family sdy_family();
 Family kernel_family();  // xylem/ir/kernel/kernel_ops.cc
 
 // All families one after the other: the op table.

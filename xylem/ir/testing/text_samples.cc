@@ -382,6 +382,37 @@ func.func @batch_norm(%x: tensor<2x3xf32>, %f: tensor<3xf32>) -> (tensor<2x3xf32
   %2:3 = "stablehlo.batch_norm_grad"(%x, %f, %f, %f, %x) <{epsilon = 1.000000e-03 : f32, feature_index = 1 : i64}> : (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
   return %0#0, %1, %2#0 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
 }
+func.func @shardy(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}]>}) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0 = sdy.sharding_constraint %x <@mesh, [{"x", ?}p1, {?}], replicated={"y"}, unreduced={"z"}> : tensor<8x4xf32>
+  %1 = sdy.reshard %0 <@mesh, [{}, {}]> {tag = "t"} : tensor<8x4xf32>
+  sdy.sharding_group %1 group_id=3 : tensor<8x4xf32>
+  %2 = sdy.propagation_barrier %1 allowed_direction=BACKWARD : tensor<8x4xf32>
+  %3 = sdy.data_flow_edge %2 sharding=<@mesh, [{"x"}, {}]> : tensor<8x4xf32>
+  %4 = sdy.data_flow_edge %3 : tensor<8x4xf32>
+  %5 = sdy.func_data_flow_edge %4 : tensor<8x4xf32>
+  %6 = sdy.all_slice [{"x"}, {"y":(1)2}] %5 out_sharding=<@mesh, [{"x"}, {"y":(1)2}]> : tensor<8x4xf32>
+  %7 = sdy.all_gather [{}, {"y":(1)2}] %6 out_sharding=<@mesh, [{"x"}, {}]> : tensor<8x4xf32>
+  %8 = sdy.all_to_all [{"x"}: 0->1] %7 out_sharding=<@mesh, [{}, {"x"}]> : tensor<8x4xf32>
+  %9 = sdy.collective_permute %8 out_sharding=<@mesh, [{}, {"y"}]> : tensor<8x4xf32>
+  %10 = sdy.all_reduce {"z"} %9 out_sharding=<@mesh, [{}, {"y"}]> : tensor<8x4xf32>
+  %11 = sdy.reduce_scatter [{"z"}, {}] %10 out_sharding=<@mesh, [{"z"}, {"y"}]> : tensor<8x4xf32>
+  %12 = sdy.replicated_to_unreduced {"x"} %11 out_sharding=<@mesh, [{"z"}, {"y"}], unreduced={"x"}> : tensor<8x4xf32>
+  %13 = sdy.sharded_to_unreduced [{"z"}, {}] %12 out_sharding=<@mesh, [{}, {"y"}]> : tensor<8x4xf32>
+  %14 = sdy.constant dense<2.5> : tensor<8x4xf32>
+  %15 = sdy.named_computation<"f \22q">(%13, %14) in_shardings=[<@mesh, [{}, {}]>, <@mesh, [{}, {}]>] out_shardings=[<@mesh, [{}, {}]>] (%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) {
+    %v = stablehlo.add %a, %b : tensor<8x4xf32>
+    sdy.return %v : tensor<8x4xf32>
+  } : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %16 = sdy.named_computation<"g">() () {
+    sdy.return %15 : tensor<8x4xf32>
+  } : () -> tensor<8x4xf32>
+  %17 = sdy.manual_computation(%16) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x", "y"} (%a: tensor<4x4xf32>) {
+    %v = stablehlo.multiply %a, %a : tensor<4x4xf32>
+    sdy.return %v : tensor<4x4xf32>
+  } {tag} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %18 = stablehlo.add %17, %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x4xf32>
+  return %15, %18 : tensor<8x4xf32>, tensor<8x4xf32>
+}
 func.func @regions(%x: tensor<4xf32>, %s: tensor<2xf32>, %c: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = "stablehlo.select_and_scatter"(%x, %s, %c) <{padding = dense<0> : tensor<1x2xi64>, window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):

@@ -217,12 +217,8 @@ void StablehloParser::read_pretty(Scope& scope, ParsedOp& op) {
                    fmt::format("Write \"{}\"(…) <{{…}}>", n));
     case Reader::kPlain: break;
   }
-  if (n == "sdy.sharding_constraint") {
-    read_operand(scope, op);
-    c_.expect('<', n);
-    c_.balanced('<', '>', n);
-    return read_types(scope, op);
-  }
+  if (n == "sdy.constant") return read_constant(op);
+  if (op.def && n.starts_with("sdy.") && read_sdy(scope, op)) return;
   if (!op.def && n != "stablehlo.create_token" && n != "stablehlo.broadcast")
     c_.fail(op.pos, n, "ops are those of StableHLO and CHLO that the op table knows",
             "this one is not in it", "Legalise the program to such ops");

@@ -66,6 +66,7 @@ Module StablehloParser::parse() {
       if (c_.looking_at_word("module") || c_.looking_at("\"builtin.module\"")) {
         read_module(module);
         check_calls();
+        check_meshes(module);
         while (r_.accept_top_level_extra()) {
         }
         if (!c_.at_end()) {
@@ -76,10 +77,12 @@ Module StablehloParser::parse() {
           functions_ = &tables_.emplace_back();
           read_module_body(module, false);
           check_calls();
+          check_meshes(module);
         }
       } else {
         read_module_body(module, false);
         check_calls();
+        check_meshes(module);
       }
     } catch (const UserError& e) {
       report_thrown(e);
@@ -160,6 +163,8 @@ void StablehloParser::read_module_item(Module& module) {
     read_generic_function(module, at);
   } else if (c_.accept_word("sdy.mesh")) {
     read_mesh(module);
+  } else if (c_.accept("\"sdy.mesh\"")) {
+    read_generic_mesh(module);
   } else if (c_.looking_at_word("module") || c_.looking_at("\"builtin.module\"")) {
     read_nested_module(module);
   } else {
@@ -173,6 +178,7 @@ void StablehloParser::read_nested_module(Module& module) {
   auto nested = std::make_shared<Module>();
   read_module(*nested);
   check_calls();
+  check_meshes(*nested);
   functions_ = outer;
   module.modules.push_back(std::move(nested));
 }
@@ -182,8 +188,8 @@ namespace {
 // The end of a line's comment-free text is of no matter here: brackets in comments are rare, and
 // a wrong guess costs a further message only.
 bool starts_item(std::string_view line) {
-  for (std::string_view start :
-       {"func.func", "\"func.func\"", "func @", "sdy.mesh", "module", "\"builtin.module\""})
+  for (std::string_view start : {"func.func", "\"func.func\"", "func @", "sdy.mesh", "\"sdy.mesh\"",
+                                 "module", "\"builtin.module\""})
     if (line.starts_with(start)) return true;
   return false;
 }
@@ -263,11 +269,52 @@ void StablehloParser::read_mesh(Module& module) {
   std::size_t start = c_.token_pos();
   c_.expect('<', "mesh");
   c_.balanced('<', '>', "mesh");
-  std::string_view text = c_.text().substr(start, c_.pos() - start);
-  if (c_.peek() == '{') r_.read_dict(nullptr);
+  std::size_t end = c_.pos();
+  if (c_.peek() == '{') {
+    r_.read_dict(nullptr);
+    end = c_.pos();
+  }
+  std::string_view text = c_.text().substr(start, end - start);
   Location loc;
   r_.accept_location(loc);
   module.attrs.set("sdy.mesh @" + name, OpaqueAttr{std::string(text)});
+}
+
+// "sdy.mesh"() <{mesh = #sdy.mesh<…>, sym_name = "mesh"}> : () -> ()
+void StablehloParser::read_generic_mesh(Module& module) {
+  std::size_t at = c_.token_pos();
+  c_.expect('(', "mesh");
+  c_.expect(')', "mesh");
+  Attrs attrs;
+  if (c_.accept("<{")) {
+    attrs = r_.read_entries(nullptr, "}");
+    c_.expect('>', "mesh");
+  }
+  std::string more;
+  if (c_.peek() == '{') {
+    std::size_t start = c_.token_pos();
+    Attrs dict = r_.read_dict(nullptr);
+    if (attrs.empty()) {
+      attrs = std::move(dict);  // an older form
+    } else {
+      more = " " + std::string(c_.text().substr(start, c_.pos() - start));
+    }
+  }
+  c_.expect(':', "mesh");
+  c_.expect('(', "mesh");
+  c_.expect(')', "mesh");
+  c_.expect("->", "mesh");
+  r_.read_result_types();
+  Location loc;
+  r_.accept_location(loc);
+  constexpr std::string_view kPrefix = "#sdy.mesh";
+  const Attr* mesh = attrs.find("mesh");
+  const OpaqueAttr* text = mesh ? mesh->get<OpaqueAttr>() : nullptr;
+  if (!text || !text->text.starts_with(kPrefix) || attrs.str_or("sym_name", "").empty())
+    c_.fail(at, "sdy.mesh", "it has a name and a mesh", "it lacks one of them",
+            "Write <{mesh = #sdy.mesh<…>, sym_name = \"…\"}>");
+  module.attrs.set("sdy.mesh @" + attrs.str("sym_name"),
+                   OpaqueAttr{text->text.substr(kPrefix.size()) + more});
 }
 
 StablehloParser::Function& StablehloParser::declare(Module& module, const std::string& name,
@@ -502,6 +549,21 @@ void StablehloParser::finish_declaration(Module& module, Function& f, Scope& sco
   op.attrs.set("result_types", std::move(types));
   g.ops.push_back(std::move(op));
   module.functions.back().graph = f.graph;
+}
+
+void StablehloParser::note_mesh(const ParsedOp& op) {
+  const Attr* groups = op.attrs.find("replica_groups");
+  const Attr* mesh = groups && groups->dict() ? groups->dict()->find("mesh") : nullptr;
+  if (const SymbolAttr* name = mesh ? mesh->get<SymbolAttr>() : nullptr)
+    meshes_.emplace_back(op.pos, name->name);
+}
+
+void StablehloParser::check_meshes(const Module& module) {
+  for (const auto& [at, name] : meshes_)
+    if (!module.attrs.has("sdy.mesh @" + name) && !functions_->contains(name))
+      report(at, "replica_groups", "the mesh is defined in the module",
+             fmt::format("there is no @{}", name), "Define it with sdy.mesh");
+  meshes_.clear();
 }
 
 void StablehloParser::check_calls() {

@@ -20,8 +20,8 @@ namespace {
 
 // Dialects whose ops we know all of, or should.
 bool is_foreign_op(std::string_view name) {
-  static constexpr std::string_view kKnown[] = {"stablehlo", "chlo",        "func", "builtin",
-                                                "check",     "interpreter", "xylem"};
+  static constexpr std::string_view kKnown[] = {"stablehlo", "chlo",        "func",  "builtin",
+                                                "check",     "interpreter", "xylem", "sdy"};
   std::size_t dot = name.find('.');
   return dot != std::string_view::npos && dot > 0 &&
          std::find(std::begin(kKnown), std::end(kKnown), name.substr(0, dot)) == std::end(kKnown);
@@ -282,8 +282,9 @@ bool StablehloParser::read_terminator(Scope& scope) {
   char ch = c_.raw();
   if (ch != 's' && ch != 'r' && ch != 'f' && ch != '"') return false;
   bool pretty = c_.accept_word("stablehlo.return") || c_.accept_word("return") ||
-                c_.accept_word("func.return");
-  bool generic = !pretty && (c_.accept("\"stablehlo.return\"") || c_.accept("\"func.return\""));
+                c_.accept_word("func.return") || c_.accept_word("sdy.return");
+  bool generic = !pretty && (c_.accept("\"stablehlo.return\"") || c_.accept("\"func.return\"") ||
+                             c_.accept("\"sdy.return\""));
   if (!pretty && !generic) return false;
   return_pos_ = start;
   ParsedOp op;
@@ -594,7 +595,7 @@ bool StablehloParser::refine_types(ParsedOp& op, const std::vector<Type>& operan
 }
 
 void StablehloParser::finish_op(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names) {
-  if (expand(scope, op, names)) return;
+  expand(scope, op);
   if (!op.def)
     c_.fail(op.pos, op.name, "ops are those of StableHLO and CHLO that the op table knows",
             "this one is not in it", "Legalise the program to such ops");
@@ -634,6 +635,7 @@ void StablehloParser::finish_op(Scope& scope, ParsedOp& op, const std::vector<Re
                            [&](std::string_view expected, std::string_view given) {
                              report(op.pos, op.name, expected, given, "Correct the attribute");
                            });
+    note_mesh(op);
     if (num_errors_ == before)
       op.result_types = check_types(scope, op, out.regions, !functions.empty());
     if (num_errors_ == before && !functions.empty() && function_)
@@ -697,11 +699,11 @@ void StablehloParser::check_broadcast(Scope& scope, const ParsedOp& op) {
 }
 
 // Ops that are read as others: deprecated ones, and those without a meaning on one device.
-bool StablehloParser::expand(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names) {
-  if (op.def) return false;
+void StablehloParser::expand(Scope& scope, ParsedOp& op) {
+  if (op.def) return;
   if (op.name == "stablehlo.create_token") {
     op.def = &ops::kAfterAll;
-    return false;
+    return;
   }
   if (op.name == "stablehlo.broadcast" && op.operands.size() == 1) {
     // New dimensions in front.
@@ -713,21 +715,15 @@ bool StablehloParser::expand(Scope& scope, ParsedOp& op, const std::vector<Resul
     Dims dims;
     for (int i = 0; i < rank; ++i) dims.push_back(result_rank - rank + i);
     op.attrs.set("broadcast_dimensions", std::move(dims));
-    return false;
+    return;
   }
   if (op.name == "stablehlo.dot" && op.operands.size() == 2) {
     op.def = &ops::kDotGeneral;
     std::int64_t last = scope.graph->type(op.operands[0]).rank() - 1;
     op.attrs.set("lhs_contracting_dimensions", Dims{std::max<std::int64_t>(last, 0)});
     op.attrs.set("rhs_contracting_dimensions", Dims{0});
-    return false;
+    return;
   }
-  if (op.name == "sdy.sharding_constraint" && op.operands.size() == 1 && names.size() == 1) {
-    // On one device the identity.
-    define(scope, names[0].name, names[0].pos, {op.operands[0], 1});
-    return true;
-  }
-  return false;
 }
 
 }  // namespace xylem::ir::text

@@ -118,6 +118,7 @@ class StablehloParser {
                                  std::string_view close);
   void read_function_type(std::vector<Type>& params, std::vector<Type>& results);
   void read_mesh(Module& module);
+  void read_generic_mesh(Module& module);
   Function& declare(Module& module, const std::string& name, std::size_t at, bool is_private);
   void finish_function(Function& f, Scope& scope, const std::vector<Type>& results);
   void finish_declaration(Module& module, Function& f, Scope& scope,
@@ -125,6 +126,8 @@ class StablehloParser {
   // Arguments and results have attributes of dialects only ("jax.donated").
   void check_dialect_attrs(const Function& f, std::string_view what, const std::vector<Attrs>& all);
   void check_calls();
+  void note_mesh(const ParsedOp& op);
+  void check_meshes(const Module& module);
   void check_deferred(const Deferred& d);
   void check_recursion();
   void break_cycles();
@@ -157,7 +160,7 @@ class StablehloParser {
   void finish_large_splat(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names,
                           Type type);
   void check_broadcast(Scope& scope, const ParsedOp& op);
-  bool expand(Scope& scope, ParsedOp& op, const std::vector<ResultName>& names);
+  void expand(Scope& scope, ParsedOp& op);
   std::vector<Type> check_types(Scope& scope, ParsedOp& op, const std::vector<GraphPtr>& regions,
                                 bool deferred);
   // Takes the written types as "result_types" if they say more than the inferred ones; false if
@@ -188,6 +191,10 @@ class StablehloParser {
   void read_get_tuple_element(Scope& scope, ParsedOp& op);
   void read_check(Scope& scope, ParsedOp& op);
   void read_scan(Scope& scope, ParsedOp& op);
+  // Shardy's ops (sdy_forms.cc); false if the op is another.
+  bool read_sdy(Scope& scope, ParsedOp& op);
+  bool read_sdy_part(ParsedOp& op, std::string_view attr, std::string_view key,
+                     std::string_view wrapper, char open, bool closes);
 
   // Notes an error of meaning; reading goes on so that all of them are told.
   void report(std::size_t pos, std::string_view operation, std::string_view expected,
@@ -209,6 +216,8 @@ class StablehloParser {
   std::size_t region_owner_ = 0;  // the op whose regions are being read
   bool owner_checks_regions_ = false;
   std::size_t return_pos_ = 0;  // of the terminator that was read last
+  // Meshes that replica groups name by symbol: place and name.
+  std::vector<std::pair<std::size_t, std::string>> meshes_;
   std::vector<std::pair<std::size_t, std::string>> errors_;
   int num_errors_ = 0;
 };

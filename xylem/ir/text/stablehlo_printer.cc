@@ -344,7 +344,7 @@ void FunctionPrinter::print_op(const Graph& g, const Op& op, Names& names, int i
   if (op.def != &ops::kCall && op.def != &ops::kForeign &&
       (op.def->is(kXylem) || op.def->is(kKernelOnly) ||
        !(n.starts_with("stablehlo.") || n.starts_with("chlo.") || n.starts_with("check.") ||
-         n.starts_with("interpreter."))))
+         n.starts_with("interpreter.") || n.starts_with("sdy."))))
     throw_user_error({fmt::format("print_stablehlo: function @{}", symbol_),
                       "the ops are those of StableHLO and CHLO", fmt::format("found {}", n),
                       "Legalise the program first"},
@@ -353,6 +353,10 @@ void FunctionPrinter::print_op(const Graph& g, const Op& op, Names& names, int i
   if (options_.generic || op.def == &ops::kForeign) return print_generic(g, op, names, indent);
   if (op.def == &ops::kCall) return print_call(g, op, names, region_depth_ > 0);
   if (is_generic_only(n)) return print_generic(g, op, names, indent);
+  if (n.starts_with("sdy.") && n != "sdy.constant") {
+    if (!print_sdy(g, op, names, indent)) print_generic(g, op, names, indent);
+    return;
+  }
   if (n == "chlo.scan" && op.attrs.has("operandSegmentSizes"))
     return print_scan(g, op, names, indent);
   if (n == "stablehlo.composite") return print_composite(g, op, names, indent);
@@ -366,7 +370,7 @@ void FunctionPrinter::print_op(const Graph& g, const Op& op, Names& names, int i
   if (n == "stablehlo.slice") return print_slice(g, op, names);
   if (n == "stablehlo.dot_general") return print_dot_general(g, op, names);
   out_ += n;
-  if (n == "stablehlo.constant" || n == "chlo.constant") {
+  if (n == "stablehlo.constant" || n == "chlo.constant" || n == "sdy.constant") {
     const HostArray& value = op.attrs.array("value");
     if (!(g.type(op.results[0]) == Type::tensor(value.dtype(), value.dims()))) {
       // Of another type than its value: quantised.

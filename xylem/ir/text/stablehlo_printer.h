@@ -85,6 +85,7 @@ class FunctionPrinter {
   void print_check(const Graph& g, const Op& op, const Names& names);
   void print_while(const Graph& g, const Op& op, const Names& names, int indent);
   bool print_form(const Op& op, const Names& names);
+  bool print_sdy(const Graph& g, const Op& op, const Names& names, int indent);
   // The region's values named: its own arguments anew, its captures by the outer names.
   Names region_names(const Graph& region, const Op& op, const Names& outer,
                      std::size_t num_captures);

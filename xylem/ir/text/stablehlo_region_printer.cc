@@ -112,7 +112,8 @@ void FunctionPrinter::print_regions(const Op& op, const Names& names, int indent
       }
       out_ += "):\n";
     }
-    print_ops(region, inner, indent + 2, "stablehlo.return");
+    print_ops(region, inner, indent + 2,
+              op.def->name.starts_with("sdy.") ? "sdy.return" : "stablehlo.return");
     line(indent);
     out_ += '}';
   }
