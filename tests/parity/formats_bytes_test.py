@@ -320,6 +320,38 @@ def test_damage_is_an_error_behind_what_came_before(xylem, tmp_path):
     assert status == 1 and records_of(lines) == records[:9] and f"bytes {place}-{place + 4}" in err
 
 
+def test_verify_goes_on_behind_files_that_cannot_be_opened(xylem, tmp_path):
+    records = some_records(12, 5)
+    for name in ("a.tfrecord", "b.tfrecord"):
+        write_text_records(tmp_path / name, records)
+        data = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(data[:-1])
+    files = [tmp_path / "a.tfrecord", tmp_path / "missing.tfrecord", tmp_path / "b.tfrecord"]
+    status, out, err = built.run(xylem, "data", "verify", *files, check=False)
+    lines = out.decode().splitlines()
+    assert status == 1 and len(lines) == 2 and err.count(b"\n") == 1 and b"missing.tfrecord" in err
+    assert lines[0].startswith(f"{files[0]}: bytes ") and lines[1].startswith(f"{files[2]}: bytes ")
+
+
+def test_negative_places_are_refused(xylem, tmp_path):
+    (tmp_path / "a.txt").write_text("x\n")
+    for option in ("--start", "--count"):
+        status, lines, err = cat(xylem, tmp_path / "a.txt", option, -1, check=False)
+        assert status == 2 and not lines and option in err
+
+
+def test_contents_tell_the_format_before_the_name(xylem, tmp_path):
+    records = some_records(13, 9)
+    for name in ("a.txt", "a.bagz", "a.tfrecord", "a"):
+        writer = array_record_module.ArrayRecordWriter(str(tmp_path / name), "")
+        for x in records:
+            writer.write(x)
+        writer.close()
+        assert records_of(cat(xylem, tmp_path / name)) == records
+    status, lines, _ = cat(xylem, tmp_path / "a.bagz", "--format", "bagz", check=False)
+    assert status == 1 and not lines
+
+
 def test_damaged_array_records_are_read_as_far_as_they_hold(xylem, tmp_path):
     records = some_records(8, 60)
     path = tmp_path / "a.array_record"

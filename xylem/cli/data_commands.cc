@@ -92,6 +92,7 @@ void add_files(CLI::App& verb, FileArguments& a) {
       ->delimiter(',');
   verb.add_option("--split", a.read.split, "TFDS folders: train, train[:10%], test+train[2shard]");
   verb.add_option("--max-record-bytes", a.read.max_record_bytes, "Refuse larger records and blocks")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb.add_flag("--no-header", a.no_header, "CSV: the first line is data");
   verb.add_option("--delimiter", a.delimiter, "CSV: what separates fields; else by extension");
@@ -222,18 +223,24 @@ int verify(const VerifyArguments& a) {
       w.end_object();
       out.text() += w.take() + "\n";
     } else {
-      out.text() += fmt::format("{}: bytes {}-{}: {}\n", file, begin, last, one_line(reason));
+      out.text() += fmt::format("{}: bytes {}-{}: {}\n", one_line(std::string(file)), begin, last,
+                                one_line(reason));
     }
     out.flush_if_large();
   };
   const auto sink = [&](const data::DamageError& e) {
     report(e.file(), e.begin(), e.end(), e.reason());
   };
+  std::uint64_t unread = 0;
   for (const std::string& file : a.files) {
     try {
       data::open_records(file, a.read)->verify(sink);
     } catch (const data::DamageError& e) {
       sink(e);
+    } catch (const EnvironmentError& e) {  // no damage: nothing is known of the file
+      ++unread;
+      out.flush();
+      std::fprintf(stderr, "xylem: %s\n", one_line(e.message()).c_str());
     } catch (const UserError& e) {
       std::uint64_t size = 0;
       try {
@@ -244,7 +251,7 @@ int verify(const VerifyArguments& a) {
     }
   }
   out.flush();
-  return problems == 0 ? kDone : kFailed;
+  return problems + unread == 0 ? kDone : kFailed;
 }
 
 // ---- info
@@ -488,8 +495,9 @@ void add_data_commands(CLI::App& data, std::function<int()>& command) {
     add_decode(v, *a);
     v.add_flag("--json", a->json,
                "Print {\"index\", \"size\", \"hex\"}, or {\"index\", \"fields\"}");
-    v.add_option("--start", a->start, "The first record to print; numbers run over all files");
-    v.add_option("--count", a->count, "How many to print");
+    v.add_option("--start", a->start, "The first record to print; numbers run over all files")
+        ->check(CLI::NonNegativeNumber);
+    v.add_option("--count", a->count, "How many to print")->check(CLI::NonNegativeNumber);
     on_chosen(v, command, a, cat);
   }
   {
@@ -499,7 +507,9 @@ void add_data_commands(CLI::App& data, std::function<int()>& command) {
     CLI::App& v = *data.add_subcommand("head", "Show the first records, shortened");
     add_files(v, *a);
     add_decode(v, *a);
-    v.add_option("-n,--count", a->count, "How many to show")->capture_default_str();
+    v.add_option("-n,--count", a->count, "How many to show")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
     v.add_flag("--json", a->json, "The same as cat --json");
     v.callback([&command, a] {
       command = [a] {
@@ -534,8 +544,8 @@ void add_data_commands(CLI::App& data, std::function<int()>& command) {
     v.add_option("--options", a->options, "The format's options, as in group_size:8,zstd:3");
     v.add_option("--encode", a->encode, "How fields become bytes: json, example, or field:NAME")
         ->capture_default_str();
-    v.add_option("--start", a->start, "The first record to write");
-    v.add_option("--count", a->count, "How many to write");
+    v.add_option("--start", a->start, "The first record to write")->check(CLI::NonNegativeNumber);
+    v.add_option("--count", a->count, "How many to write")->check(CLI::NonNegativeNumber);
     v.add_flag("--skip-damaged", a->skip_damaged, "Go on behind damage, and say how often");
     v.add_flag("--progress", a->progress, "Show progress though standard error is no terminal");
     v.add_flag("--json", a->json, "Print the summary as one object");
@@ -556,8 +566,12 @@ void add_data_commands(CLI::App& data, std::function<int()>& command) {
     v.add_option("--batch", a->batch, "Records a batch")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);
-    v.add_option("--max-records", a->max_records, "Read at most so many")->capture_default_str();
-    v.add_option("--seed", a->seed, "Seed of the shuffle")->capture_default_str();
+    v.add_option("--max-records", a->max_records, "Read at most so many")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    v.add_option("--seed", a->seed, "Seed of the shuffle")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
     v.add_flag("--json", a->json, "One object a kind of reading");
     on_chosen(v, command, a, bench);
   }

@@ -245,6 +245,19 @@ class BagzWriter final : public RecordWriter {
 
 }  // namespace
 
+bool has_bagz_limits(const ByteSource& file) {
+  if (path_exists(join_path(parent_path(file.name()), "limits." + base_name(file.name()))))
+    return true;
+  const std::uint64_t size = file.size();
+  if (size < 8) return size == 0;
+  const auto limit_at = [&](std::uint64_t at) {
+    const std::string bytes = file.read(at, 8);
+    return ByteReader(bytes, file.name()).read<std::uint64_t>();
+  };
+  const std::uint64_t begin = limit_at(size - 8);
+  return begin <= size - 8 && (size - begin) % 8 == 0 && limit_at(begin) <= begin;
+}
+
 ReaderPtr make_bagz_reader(SourcePtr file, SourcePtr limits, const ReadOptions& options) {
   return std::make_shared<BagzReader>(std::move(file), std::move(limits), options);
 }

@@ -111,10 +111,12 @@ std::string_view format_of_wrapped(const SourcePtr& file, Wrapping wrapping) {
 }
 
 std::string_view detect(const SourcePtr& file) {
-  // Each record of a Bagz file may be a Zstandard frame, so its name comes first.
-  if (format_of_name(file->name()) == "bagz") return "bagz";
-  if (const auto f = format_of_magic(*file); !f.empty()) return f;
   const std::string_view by_name = format_of_name(file->name());
+  const std::string_view by_magic = format_of_magic(*file);
+  // Bagz has no magic, and its first record may look like any file: the name comes first, unless
+  // the limits do not fit and the contents say what they are.
+  if (by_name == "bagz" && (by_magic.empty() || internal::has_bagz_limits(*file))) return "bagz";
+  if (!by_magic.empty()) return by_magic;
   const Wrapping w = internal::detect_wrapping(*file, by_name == "tfrecord" || by_name.empty());
   if (w != Wrapping::kNone)
     if (const auto f = format_of_wrapped(file, w); !f.empty()) return f;

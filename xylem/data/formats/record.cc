@@ -14,6 +14,11 @@ namespace {
 std::string range_text(std::uint64_t begin, std::uint64_t end) {
   return fmt::format("bytes {}-{}", begin, end > begin ? end - 1 : begin);
 }
+// Reasons may be whole messages; sentences are closed by what they are put into.
+std::string_view without_stop(std::string_view s) {
+  while (s.ends_with('.') || s.ends_with('\n')) s.remove_suffix(1);
+  return s;
+}
 
 }  // namespace
 
@@ -21,12 +26,12 @@ DamageError::DamageError(std::string_view file, std::uint64_t begin, std::uint64
                          std::string_view reason, std::string_view advice)
     : UserError(ErrorParts{
           file, "its contents must be whole and match their lengths and checksums",
-          fmt::format("{}: {}", range_text(begin, end), reason),
+          fmt::format("{}: {}", range_text(begin, end), without_stop(reason)),
           advice.empty() ? "Restore the file from a copy; `xylem data verify` lists all damage"
                          : advice}),
       begin_(begin),
       end_(end),
-      reason_(reason),
+      reason_(without_stop(reason)),
       file_(file) {}
 
 std::uint64_t RecordCursor::skip(std::uint64_t n) {

@@ -20,6 +20,8 @@ std::unique_ptr<RecordWriter> make_npz_writer(std::unique_ptr<ByteSink> sink,
                                               std::string_view options);
 
 // `limits` is the file of the separate layout, else null.
+// Whether the file ends as a Bagz file does, or has its limits beside it.
+bool has_bagz_limits(const ByteSource& file);
 ReaderPtr make_bagz_reader(SourcePtr file, SourcePtr limits, const ReadOptions& options);
 // Files that a sharded name ("name@4.bagz", "name@*.bagz", several separated by commas) stands for;
 // empty if it is none.
