@@ -58,7 +58,9 @@ class ArrayItem final : public Item {
   HostArray read(std::size_t i, const std::optional<Box>& box) const override {
     return inner_->read(i, box);
   }
-  void check(const Report& f) const override { inner_->check(f); }
+  void check(const Report& f, const Progress& progress) const override {
+    inner_->check(f, progress);
+  }
   std::uint64_t stored_bytes(std::size_t i) const override { return inner_->stored_bytes(i); }
 
  private:
@@ -172,7 +174,7 @@ Checkpoint open_file(const FileSystem& fs, const std::string& path, const OpenOp
   }
   if (path.ends_with(".safetensors")) {
     out.format = "safetensors";
-    out.items[""] = open_safetensors(path);
+    out.items[""] = open_safetensors(fs, path);
   } else if (path.ends_with(".npz") || head.starts_with("PK\3\4")) {
     out.format = "npz";
     out.items[""] = open_npz(fs, path);
@@ -182,7 +184,7 @@ Checkpoint open_file(const FileSystem& fs, const std::string& path, const OpenOp
     out.items[""] = make_memory_item(read_flax_msgpack(fs.read_file(path, kMaxMsgpack), path));
   } else if (head.size() >= 9 && head[8] == '{') {
     out.format = "safetensors";
-    out.items[""] = open_safetensors(path);
+    out.items[""] = open_safetensors(fs, path);
   } else {
     no_checkpoint(path, "a file of another kind");
   }
@@ -200,7 +202,7 @@ Checkpoint open_step(const FileSystem& fs, const std::string& directory,
     for (const DirectoryEntry& e : fs.list(directory))
       if (e.name.ends_with(".safetensors"))
         out.items[e.name.substr(0, e.name.size() - 12)] =
-            open_safetensors(join_path(directory, e.name));
+            open_safetensors(fs, join_path(directory, e.name));
     out.items["state"] = make_json_item(read_json(fs, join_path(directory, "state.json")));
     return out;
   }
@@ -326,7 +328,7 @@ Checkpoint open_checkpoint(const FileSystem& fs, const std::string& given,
       out.format = "safetensors";
       out.directory = path;
       out.step = parse_step_name(base_name(path));
-      out.items[""] = open_safetensors_directory(path);
+      out.items[""] = open_safetensors_directory(fs, path);
       return out;
     }
     case PathKind::kRoot: {

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <set>
 
 #include "xylem/base/bytes.h"
@@ -90,6 +93,37 @@ class Converter {
     return out;
   }
 
+  // For Orbax's layout, whose writer reads leaves as it comes to them.
+  LeafTree lazy(const Item& item) const {
+    LeafTree out = lazy_tree(item, [&](std::string_view leaf, std::string_view reason) {
+      note(fmt::format("{}: {}", leaf, reason));
+    });
+    // What is written of all that is to be written.
+    const auto done = std::make_shared<std::atomic<std::uint64_t>>(0);
+    std::uint64_t all = 0;
+    for (const Leaf& l : out)
+      if (l.source) all += elements(l.shape);
+    for (Leaf& l : out) {
+      if (is_flat(from_) && options_.nest && l.path.size() == 1)
+        l.path = split_name(l.path[0].text);
+      if (!l.source || !options_.progress) continue;
+      l.source = [this, done, all, read = std::move(l.source)](const Dims& start,
+                                                               const Dims& shape) {
+        HostArray a = read(start, shape);
+        const std::uint64_t now = done->fetch_add(elements(shape)) + elements(shape);
+        const std::lock_guard lock(progress_mutex_);
+        step(now, all);
+        return a;
+      };
+    }
+    return out;
+  }
+  static std::uint64_t elements(const Dims& shape) {
+    std::uint64_t n = 1;
+    for (const std::int64_t d : shape) n *= static_cast<std::uint64_t>(d);
+    return n;
+  }
+
   void to_orbax() {
     std::map<std::string, orbax::StepItem> items;
     orbax::StepOptions o = options_.orbax;
@@ -110,7 +144,7 @@ class Converter {
                                        : orbax::StepItem::Kind::kJson;
         out.json = *json;
       } else {
-        out.tree = read(*item);
+        out.tree = lazy(*item);
       }
     }
     const std::string temporary = path_ + std::string(orbax::kTemporarySuffix);
@@ -212,6 +246,7 @@ class Converter {
   const Checkpoint& from_;
   const std::string& path_;
   const ConvertOptions& options_;
+  mutable std::mutex progress_mutex_;
 };
 
 // Distance in representable numbers: the bits of a float, ordered.
@@ -276,7 +311,8 @@ void convert(const FileSystem& fs, const Checkpoint& from, const std::string& pa
 }
 
 DiffSummary diff(const Checkpoint& a, const Checkpoint& b,
-                 const std::function<void(const Difference&)>& f) {
+                 const std::function<void(const Difference&)>& f,
+                 const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   DiffSummary s;
   const auto report = [&](std::string path, Difference d) {
     d.path = std::move(path);
@@ -311,6 +347,7 @@ DiffSummary diff(const Checkpoint& a, const Checkpoint& b,
       second[param_name(y->leaves()[i].path)] = i;
     for (std::size_t i = 0; i < x->leaves().size(); ++i) {
       const LeafInfo& l = x->leaves()[i];
+      if (progress) progress(i, x->leaves().size());
       const auto it = second.find(param_name(l.path));
       if (it == second.end()) {
         ++s.only_first;

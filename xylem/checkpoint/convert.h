@@ -40,8 +40,10 @@ struct DiffSummary {
   std::uint64_t equal = 0, different = 0, only_first = 0, only_second = 0;
 };
 // Compares two checkpoints leaf by leaf, by paths. Items are matched by name; where each has one
-// tree only, these. Values are equal if they have the same bits.
+// tree only, these. Values are equal if they have the same bits. `progress`: leaves compared and
+// all leaves of an item.
 DiffSummary diff(const Checkpoint& a, const Checkpoint& b,
-                 const std::function<void(const Difference&)>& f);
+                 const std::function<void(const Difference&)>& f,
+                 const std::function<void(std::uint64_t, std::uint64_t)>& progress = nullptr);
 
 }  // namespace xylem::checkpoint

@@ -59,9 +59,10 @@ std::string Item::read_text(std::size_t leaf) const {
                     leaves().at(leaf).dtype_name, "Read it as an array"});
 }
 
-void Item::check(const Report& f) const {
+void Item::check(const Report& f, const Progress& progress) const {
   const std::vector<LeafInfo>& all = leaves();
   for (std::size_t i = 0; i < all.size(); ++i) {
+    if (progress) progress(i, all.size());
     if (!has_array(all[i].kind) || !all[i].dtype) continue;
     try {
       read(i);
@@ -84,6 +85,30 @@ LeafTree read_tree(const Item& item) {
                                       for (std::int64_t i = begin; i < end; ++i)
                                         read_one(static_cast<std::size_t>(i));
                                     });
+  return out;
+}
+
+LeafTree lazy_tree(const Item& item,
+                   const std::function<void(std::string_view, std::string_view)>& note) {
+  LeafTree out;
+  const std::vector<LeafInfo>& infos = item.leaves();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    Leaf l;
+    static_cast<LeafInfo&>(l) = infos[i];
+    if (has_array(l.kind) && l.dtype) {
+      l.source = [&item, i](const Dims& start, const Dims& shape) {
+        return item.read(i, Box{start, shape});
+      };
+    } else if (has_array(l.kind)) {
+      if (l.kind != LeafKind::kScalar || l.shape.size() != 0) {
+        note(path_text(l.path), fmt::format("elements of type {} are left out", l.dtype_name));
+        continue;
+      }
+      l.text = item.read_text(i);
+      l.kind = LeafKind::kString;
+    }
+    out.push_back(std::move(l));
+  }
   return out;
 }
 

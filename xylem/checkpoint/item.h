@@ -32,15 +32,22 @@ class Item {
                                const std::optional<Box>& box = std::nullopt) const;
   // Text of a leaf of kind kScalar whose elements are no numbers (fixed byte strings).
   virtual std::string read_text(std::size_t leaf) const;
-  // Reads everything; calls f(leaf or file, reason) for each defect.
+  // Reads everything; calls f(leaf or file, reason) for each defect, and `progress` with leaves
+  // done and all leaves.
   using Report = std::function<void(std::string_view where, std::string_view reason)>;
-  virtual void check(const Report& f) const;
+  using Progress = std::function<void(std::uint64_t done, std::uint64_t all)>;
+  virtual void check(const Report& f, const Progress& progress = nullptr) const;
   // Bytes on disk of a leaf's chunks; 0 where not known.
   virtual std::uint64_t stored_bytes(std::size_t) const { return 0; }
 };
 
 // All of it in memory.
 LeafTree read_tree(const Item& item);
+// The same, but arrays are read only when they are written; the item must live until then. Leaves
+// whose elements are no numbers become strings, or, where that is not possible, are left out after
+// a call of `note` with path and reason.
+LeafTree lazy_tree(const Item& item,
+                   const std::function<void(std::string_view, std::string_view)>& note);
 // Cuts a box out of an array in memory.
 HostArray cut_box(const HostArray& a, const Box& box, std::string_view what);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,8 +51,23 @@ struct LeafInfo {
   Dims shard;            // shape of one device's part; empty: not split
 };
 
+// A process's part of an array that several processes save: the box from `start` on, in the array.
+struct Part {
+  Dims start;
+  HostArray value;
+  int replica = 0;  // which of Leaf::replicas copies of this box it is
+};
+
+// A leaf and its array: all of it as `value`, or `source`, or, where several processes save, this
+// process's `parts`. With the last two, dtype and shape must be set.
 struct Leaf : LeafInfo {
   HostArray value;
+  // Reads a box, when it is written. May be called by several threads.
+  std::function<HostArray(const Dims& start, const Dims& shape)> source;
+  // Boxes of the shape `shard`, each at a multiple of it. Every process has the leaf, perhaps
+  // without parts.
+  std::vector<Part> parts;
+  int replicas = 1;
 };
 using LeafTree = std::vector<Leaf>;
 

@@ -21,7 +21,7 @@ constexpr std::uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x060
 constexpr std::uint64_t kMaxDirectory = std::uint64_t{1} << 30;
 
 struct Member {
-  std::string name;  // without ".npy"
+  std::string name, file_name;  // without and with ".npy"
   int method = 0;
   std::uint32_t crc = 0;
   std::uint64_t compressed = 0, size = 0, header = 0;
@@ -98,13 +98,17 @@ std::vector<Member> read_directory(const InputFile& f) {
     if (m.method != 0 && m.method != 8)
       refuse(f.path(), "members stored or deflated",
              fmt::format("{}: method {}", m.name, m.method));
+    m.file_name = m.name;
     if (m.name.ends_with(".npy")) m.name.resize(m.name.size() - 4);
     out.push_back(std::move(m));
   }
   return out;
 }
 
-std::string inflate_raw(std::string_view in, std::uint64_t size, const std::string& name) {
+}  // namespace
+
+std::string internal::inflate_member(std::string_view in, std::uint64_t size,
+                                     const std::string& name) {
   // Deflate expands at most some 1032 times.
   if (size / 1100 > in.size() + 64)
     refuse(name, fmt::format("data that can hold {} bytes", size), fmt::format("{}", in.size()));
@@ -130,6 +134,8 @@ std::string inflate_raw(std::string_view in, std::uint64_t size, const std::stri
     refuse(name, fmt::format("deflated data of {} bytes", size), fmt::format("{} bytes", to));
   return out;
 }
+
+namespace {
 
 // The descr and shape of a .npy header whose type parse_npy refuses, read without a full parser.
 struct NpyHeader {
@@ -218,8 +224,10 @@ class NpzItem final : public Item {
     return box ? cut_box(a, *box, m.name) : a;
   }
   std::uint64_t stored_bytes(std::size_t i) const override { return members_.at(i).compressed; }
-  void check(const Report& f) const override {
+  void check(const Report& f, const Progress& progress) const override {
+    std::uint64_t done = 0;
     for (const Member& m : members_) {
+      if (progress) progress(done++, members_.size());
       try {
         contents(m);
       } catch (const Error& e) {
@@ -238,11 +246,14 @@ class NpzItem final : public Item {
     ByteReader r(local, file_->path());
     if (r.read<std::uint32_t>() != kLocal) refuse(name_of(m), "a member's header", "other bytes");
     r.skip(22);
-    const std::uint64_t skip =
-        std::uint64_t{30} + r.read<std::uint16_t>() + r.read<std::uint16_t>();
+    const auto name_size = r.read<std::uint16_t>(), extra_size = r.read<std::uint16_t>();
+    const std::string name = read_part(*file_, m.header + 30, name_size);
+    if (name != m.file_name)
+      refuse(name_of(m), "the same name in its header", fmt::format("\"{}\"", name));
+    const std::uint64_t skip = std::uint64_t{30} + name_size + extra_size;
     std::string bytes = read_part(*file_, m.header + skip, m.compressed);
     if (m.method == 8)
-      bytes = inflate_raw(bytes, m.size, name_of(m));
+      bytes = internal::inflate_member(bytes, m.size, name_of(m));
     else if (m.size != m.compressed)
       refuse(name_of(m), fmt::format("{} bytes", m.size), fmt::format("{}", m.compressed));
     uLong crc = 0;

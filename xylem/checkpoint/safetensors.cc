@@ -227,18 +227,25 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, std:
   return header;
 }
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
+SafetensorsFile::SafetensorsFile(const std::string& path, const FileSystem& fs)
+    : file_(fs.open(path)) {
   std::uint64_t length = 0;
-  if (file_.size() >= 8) {
+  if (file_->size() >= 8) {
     std::byte first[8];
-    file_.read(0, first);
+    file_->read(0, first);
     std::memcpy(&length, first, 8);
   }
   // A hostile length is refused by the parser; until then no more than the file's size is read.
   const std::uint64_t head =
-      length > kMaxHeader ? 8 : std::min<std::uint64_t>(file_.size(), 8 + length);
-  const std::string bytes = file_.read(0, static_cast<std::size_t>(std::min(head, file_.size())));
-  header_ = parse_safetensors_header(as_byte_span(bytes), file_.size(), path);
+      length > kMaxHeader ? 8 : std::min<std::uint64_t>(file_->size(), 8 + length);
+  const std::string bytes = read_string(0, std::min(head, file_->size()));
+  header_ = parse_safetensors_header(as_byte_span(bytes), file_->size(), path);
+}
+
+std::string SafetensorsFile::read_string(std::uint64_t offset, std::uint64_t size) const {
+  std::string out(static_cast<std::size_t>(size), '\0');
+  file_->read(offset, std::as_writable_bytes(std::span<char>(out)));
+  return out;
 }
 
 const TensorInfo* SafetensorsFile::find(std::string_view name) const {
@@ -248,17 +255,33 @@ const TensorInfo* SafetensorsFile::find(std::string_view name) const {
 }
 
 HostArray SafetensorsFile::read(const TensorInfo& t) const {
-  HostArray a(t.dtype, t.dims);
-  const std::uint64_t at = header_.data_begin + t.begin;
+  if (t.dims.size() > 0) return read_rows(t, 0, t.dims[0]);
+  TensorInfo row = t;
+  row.dims = {1};
+  return read_rows(row, 0, 1).reshape({});
+}
+
+HostArray SafetensorsFile::read_rows(const TensorInfo& t, std::int64_t begin,
+                                     std::int64_t end) const {
+  Dims dims = t.dims;
+  dims[0] = end - begin;
   if (file_bits(t.dtype) < 8) {
-    unpack(file_.read(at, static_cast<std::size_t>(t.end - t.begin)), dtype_bits(t.dtype), a);
-    return a;
+    HostArray whole(t.dtype, t.dims);
+    unpack(read_string(header_.data_begin + t.begin, t.end - t.begin), dtype_bits(t.dtype), whole);
+    const auto row = t.dims[0] == 0 ? 0 : whole.nbytes() / static_cast<std::size_t>(t.dims[0]);
+    return HostArray::from_bytes(t.dtype, dims,
+                                 {whole.data() + static_cast<std::size_t>(begin) * row,
+                                  static_cast<std::size_t>(end - begin) * row});
   }
-  file_.read(at, {a.data(), a.nbytes()});
+  HostArray a(t.dtype, dims);
+  const std::uint64_t row =
+      t.dims[0] == 0 ? 0 : (t.end - t.begin) / static_cast<std::uint64_t>(t.dims[0]);
+  file_->read(header_.data_begin + t.begin + row * static_cast<std::uint64_t>(begin),
+              std::span<std::byte>(a.data(), a.nbytes()));
   if (is_bool(t.dtype))
     for (std::int64_t i = 0; i < a.size(); ++i)
       if (static_cast<unsigned>(a.data()[i]) > 1)
-        refuse(file_.path(), fmt::format("tensor \"{}\" of bytes 0 and 1", t.name),
+        refuse(file_->path(), fmt::format("tensor \"{}\" of bytes 0 and 1", t.name),
                fmt::format("byte {} is {}", i, static_cast<unsigned>(a.data()[i])));
   return a;
 }

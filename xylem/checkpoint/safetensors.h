@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,8 +12,8 @@
 
 #include "xylem/base/dims.h"
 #include "xylem/base/dtype.h"
-#include "xylem/base/file.h"
 #include "xylem/checkpoint/named_arrays.h"
+#include "xylem/checkpoint/storage/file_system.h"
 
 // Safetensors files: eight bytes of header length, a JSON header, the tensors' bytes without holes.
 // Types under eight bits are packed, first element in the low bits. Types that the format lacks
@@ -46,17 +47,21 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, std:
 // A file open for reading. Reads are checked and may be concurrent.
 class SafetensorsFile {
  public:
-  explicit SafetensorsFile(const std::string& path);
+  explicit SafetensorsFile(const std::string& path, const FileSystem& fs = FileSystem());
 
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   // Null if there is none of this name.
   const TensorInfo* find(std::string_view name) const;
   HostArray read(const TensorInfo& tensor) const;
+  // Rows `begin` to `end` of axis 0 only, of a tensor of rank 1 or more.
+  HostArray read_rows(const TensorInfo& tensor, std::int64_t begin, std::int64_t end) const;
   NamedArrays read_all() const;
 
  private:
-  RandomAccessFile file_;
+  std::string read_string(std::uint64_t offset, std::uint64_t size) const;
+
+  std::shared_ptr<const InputFile> file_;
   SafetensorsHeader header_;
 };
 

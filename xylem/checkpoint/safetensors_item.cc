@@ -14,8 +14,9 @@ namespace {
 
 class SafetensorsItem final : public Item {
  public:
-  void add(const std::string& path, const std::map<std::string, std::string>* index) {
-    files_.push_back(std::make_unique<SafetensorsFile>(path));
+  void add(const FileSystem& fs, const std::string& path,
+           const std::map<std::string, std::string>* index) {
+    files_.push_back(std::make_unique<SafetensorsFile>(path, fs));
     const SafetensorsFile& file = *files_.back();
     for (const TensorInfo& t : file.tensors()) {
       if (index != nullptr) {
@@ -39,8 +40,18 @@ class SafetensorsItem final : public Item {
   const std::vector<LeafInfo>& leaves() const override { return leaves_; }
   HostArray read(std::size_t i, const std::optional<Box>& box) const override {
     const Tensor& t = tensors_.at(i);
-    const HostArray a = t.file->read(*t.info);
-    return box ? cut_box(a, *box, t.info->name) : a;
+    const Dims& shape = t.info->dims;
+    if (!box || shape.size() == 0 || box->start.size() != shape.size() ||
+        box->shape.size() != shape.size() || box->start[0] < 0 || box->shape[0] < 0 ||
+        box->start[0] > shape[0] || box->shape[0] > shape[0] - box->start[0]) {
+      const HostArray a = t.file->read(*t.info);
+      return box ? cut_box(a, *box, t.info->name) : a;
+    }
+    // Only the rows that are needed.
+    const HostArray a = t.file->read_rows(*t.info, box->start[0], box->start[0] + box->shape[0]);
+    Box rest = *box;
+    rest.start[0] = 0;
+    return rest.shape == a.dims() ? a : cut_box(a, rest, t.info->name);
   }
   HostArray read_named(std::string_view name, const std::optional<Box>& box) const override {
     const auto it = by_name_.find(std::string(name));
@@ -68,8 +79,8 @@ class SafetensorsItem final : public Item {
   std::map<std::string, std::size_t> by_name_;
 };
 
-std::map<std::string, std::string> read_index(const std::string& path) {
-  const nlohmann::json j = nlohmann::json::parse(read_file(path), nullptr, false);
+std::map<std::string, std::string> read_index(const FileSystem& fs, const std::string& path) {
+  const nlohmann::json j = nlohmann::json::parse(fs.read_file(path), nullptr, false);
   std::map<std::string, std::string> out;
   if (j.is_object() && j.contains("weight_map") && j["weight_map"].is_object()) {
     for (const auto& [name, file] : j["weight_map"].items()) {
@@ -84,27 +95,28 @@ std::map<std::string, std::string> read_index(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<Item> open_safetensors(const std::string& path) {
+std::unique_ptr<Item> open_safetensors(const FileSystem& fs, const std::string& path) {
   auto item = std::make_unique<SafetensorsItem>();
-  item->add(path, nullptr);
+  item->add(fs, path, nullptr);
   return item;
 }
 
-std::unique_ptr<Item> open_safetensors_directory(const std::string& directory) {
+std::unique_ptr<Item> open_safetensors_directory(const FileSystem& fs,
+                                                 const std::string& directory) {
   auto item = std::make_unique<SafetensorsItem>();
   std::vector<std::string> files;
   std::string index_path;
-  for (const DirectoryEntry& e : list_directory(directory)) {
+  for (const DirectoryEntry& e : fs.list(directory)) {
     if (e.is_directory) continue;
     if (e.name.ends_with(".safetensors.index.json")) index_path = join_path(directory, e.name);
     if (e.name.ends_with(".safetensors")) files.push_back(join_path(directory, e.name));
   }
   if (index_path.empty()) {
-    for (const std::string& f : files) item->add(f, nullptr);
+    for (const std::string& f : files) item->add(fs, f, nullptr);
     return item;
   }
-  const auto index = read_index(index_path);
-  for (const std::string& f : files) item->add(f, &index);
+  const auto index = read_index(fs, index_path);
+  for (const std::string& f : files) item->add(fs, f, &index);
   item->require(index, index_path);
   return item;
 }

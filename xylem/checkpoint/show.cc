@@ -184,6 +184,22 @@ Summary summarise(const HostArray& a) {
   return s;
 }
 
+// "  -1.5 to 2, mean 0.25, 3 NaN"; complex numbers by their real parts.
+std::string statistics_text(const Item& item, std::size_t i) {
+  try {
+    const HostArray a = item.read(i).to_contiguous();
+    const Summary s = summarise(a);
+    std::string out = s.finite > 0 ? fmt::format("  {:.4g} to {:.4g}, mean {:.4g}", s.least,
+                                                 s.greatest, s.sum / static_cast<double>(s.finite))
+                                   : "  nothing finite";
+    if (s.nan > 0) out += fmt::format(", {} NaN", s.nan);
+    if (s.infinite > 0) out += fmt::format(", {} infinite", s.infinite);
+    return out;
+  } catch (const Error& e) {
+    return fmt::format("  unreadable: {}", e.message());
+  }
+}
+
 std::string bytes_text(std::uint64_t n) {
   if (n < 10'000) return fmt::format("{} B", n);
   if (n < 10'000'000) return fmt::format("{:.1f} kB", static_cast<double>(n) / 1e3);
@@ -205,6 +221,8 @@ std::string values_json(const HostArray& array) {
 }
 
 void show_json(const Checkpoint& c, bool values, const Sink& out) {
+  // What is damaged is found before anything is printed.
+  for (const auto& [name, item] : c.items) item->leaves();
   out(fmt::format("{{\"format\": {}, \"step\": {}, \"items\": {{", json_quote(c.format),
                   c.step ? fmt::format("{}", *c.step) : "null"));
   bool first = true;
@@ -230,9 +248,20 @@ void show_json(const Checkpoint& c, bool values, const Sink& out) {
   out("}}\n");
 }
 
-void show_text(const Checkpoint& c, bool statistics, const Sink& out) {
+void show_text(const Checkpoint& c, bool statistics, const Sink& out,
+               const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   out(fmt::format("{}: {}{}\n", c.directory, c.format,
                   c.step ? fmt::format(", step {}", *c.step) : ""));
+  std::uint64_t done = 0, all = 0;
+  const auto bytes_of = [](const LeafInfo& l) {
+    std::uint64_t n = l.dtype ? static_cast<std::uint64_t>(dtype_bytes(*l.dtype)) : 0;
+    for (const std::int64_t d : l.shape) n *= static_cast<std::uint64_t>(d);
+    return n;
+  };
+  for (const auto& [name, item] : c.items)
+    if (item->json() == nullptr)
+      for (const LeafInfo& l : item->leaves())
+        if (has_array(l.kind)) all += bytes_of(l);
   for (const auto& [name, item] : c.items) {
     if (const std::string* json = item->json()) {
       out(fmt::format("{}: JSON, {}\n", name, bytes_text(json->size())));
@@ -247,25 +276,20 @@ void show_text(const Checkpoint& c, bool statistics, const Sink& out) {
       if (has_array(l.kind)) {
         std::uint64_t n = 1;
         for (const std::int64_t d : l.shape) n *= static_cast<std::uint64_t>(d);
-        const std::uint64_t bytes =
-            l.dtype ? n * static_cast<std::uint64_t>(dtype_bytes(*l.dtype)) : 0;
+        const std::uint64_t bytes = bytes_of(l);
         line += fmt::format(" {}{}  {}", l.dtype_name, shape_json(l.shape), bytes_text(bytes));
         if (!l.prng.empty()) line += fmt::format("  key<{}>", prng_tag(l.prng));
         total += bytes;
         elements += n;
-        if (statistics && l.dtype && n > 0 && l.prng.empty()) {
-          const Summary s = summarise(item->read(i).to_contiguous());
-          line += s.finite > 0 ? fmt::format("  {:.4g} to {:.4g}, mean {:.4g}", s.least, s.greatest,
-                                             s.sum / static_cast<double>(s.finite))
-                               : "  nothing finite";
-          if (s.nan > 0) line += fmt::format(", {} NaN", s.nan);
-          if (s.infinite > 0) line += fmt::format(", {} infinite", s.infinite);
-        }
+        if (statistics && l.dtype && n > 0 && l.prng.empty()) line += statistics_text(*item, i);
+        if (statistics && progress) progress(done += bytes, all);
       } else if (l.kind == LeafKind::kString) {
         line += fmt::format(" {}", json_quote(l.text.substr(0, 60)));
       } else {
         line += fmt::format(" {}", value_type(l.kind));
       }
+      for (char& ch : line)
+        if (ch == '\n' || ch == '\r') ch = ' ';
       lines += line + "\n";
     }
     out(fmt::format("{}: {} leaves, {} elements, {}\n", name.empty() ? "(tree)" : name,

@@ -12,7 +12,7 @@ namespace xylem::checkpoint {
 using DefectSink = std::function<void(std::string_view where, std::string_view reason)>;
 
 struct VerifyOptions {
-  // Called with leaves done and all leaves, now and then.
+  // Called with leaves done and all leaves, anew for each item.
   std::function<void(std::uint64_t, std::uint64_t)> progress;
 };
 

@@ -154,31 +154,78 @@ Database::Database(std::shared_ptr<State> state, std::string directory, Manifest
 
 Database::~Database() = default;
 
+std::unique_ptr<Database> Database::with_manifest(const FileSystem& fs, std::string directory,
+                                                  Manifest manifest) {
+  auto state = std::make_shared<State>();
+  state->fs = fs;
+  state->directory = directory;
+  return std::unique_ptr<Database>(
+      new Database(std::move(state), std::move(directory), std::move(manifest)));
+}
+
 bool Database::exists(const FileSystem& fs, const std::string& directory) {
   return fs.is_file(join_path(directory, kManifestName));
 }
 
-std::optional<ByteSource> Database::find(std::string_view key) const {
+// The leaf entry of a key: calls f with its value.
+void Database::lookup(std::string_view key, const std::function<void(const Value&)>& f) const {
   std::optional<Subtree> at = root_of(manifest_);
   while (at) {
     const std::shared_ptr<const Node> n = state_->node(*at);
-    if (!key.starts_with(at->prefix)) return std::nullopt;
+    if (!key.starts_with(at->prefix)) return;
     const std::string_view rest = key.substr(at->prefix.size());
     if (n->height == 0) {
       const auto it =
           std::lower_bound(n->leaves.begin(), n->leaves.end(), rest,
                            [](const LeafEntry& e, std::string_view k) { return e.key < k; });
-      if (it == n->leaves.end() || it->key != rest) return std::nullopt;
-      const Value v = state_->value(*at, *n, *it);
-      if (v.inlined) return ByteSource(std::string(v.bytes), std::string(key));
-      return ByteSource(state_->open(v.file), v.offset, v.length);
+      if (it != n->leaves.end() && it->key == rest) f(state_->value(*at, *n, *it));
+      return;
     }
     auto it = std::upper_bound(n->inner.begin(), n->inner.end(), rest,
                                [](std::string_view k, const InnerEntry& e) { return k < e.key; });
-    if (it == n->inner.begin()) return std::nullopt;
+    if (it == n->inner.begin()) return;
     at = state_->child(*at, *n, *--it);
   }
-  return std::nullopt;
+}
+
+std::optional<ByteSource> Database::find(std::string_view key) const {
+  std::optional<ByteSource> out;
+  lookup(key, [&](const Value& v) {
+    if (v.inlined)
+      out.emplace(std::string(v.bytes), std::string(key));
+    else
+      out.emplace(state_->open(v.file), v.offset, v.length);
+  });
+  return out;
+}
+
+std::optional<Value> Database::find_range(std::string_view key) const {
+  std::optional<Value> out;
+  lookup(key, [&](const Value& v) {
+    if (!v.inlined) out = v;
+  });
+  return out;
+}
+
+void Database::for_each_range(
+    const std::function<void(const std::string&, std::uint64_t, std::uint64_t)>& f) const {
+  const auto root = root_of(manifest_);
+  if (!root) return;
+  std::vector<Subtree> stack{*root};
+  std::set<std::pair<std::string, std::uint64_t>> seen;
+  while (!stack.empty()) {
+    const Subtree t = std::move(stack.back());
+    stack.pop_back();
+    if (!seen.insert({t.base + t.path, t.offset}).second) continue;
+    f(t.base + t.path, t.offset, t.length);
+    const std::shared_ptr<const Node> n = state_->node(t);
+    for (const LeafEntry& e : n->leaves) {
+      if (e.inlined) continue;
+      const Value v = state_->value(t, *n, e);
+      f(v.file, v.offset, v.length);
+    }
+    for (const InnerEntry& e : n->inner) stack.push_back(state_->child(t, *n, e));
+  }
 }
 
 void Database::for_each_value(std::string_view prefix,

@@ -29,12 +29,17 @@ class Database final : public KvStore {
   Database(const FileSystem& fs, std::string directory);
   ~Database() override;
 
+  // With the manifest given, whatever manifest.ocdbt says.
+  static std::unique_ptr<Database> with_manifest(const FileSystem& fs, std::string directory,
+                                                 Manifest manifest);
   static bool exists(const FileSystem& fs, const std::string& directory);
 
   const std::string& name() const override { return directory_; }
   const Manifest& manifest() const { return manifest_; }
   std::uint64_t num_keys() const { return manifest_.versions.back().statistics.num_keys; }
   std::optional<ByteSource> find(std::string_view key) const override;
+  // Where a value lies that is not inlined: file, offset and length.
+  std::optional<Value> find_range(std::string_view key) const;
   void for_each(std::string_view prefix,
                 const std::function<void(std::string_view key)>& f) const override;
   void for_each_value(std::string_view prefix,
@@ -45,6 +50,10 @@ class Database final : public KvStore {
   // The database as of a generation; UserError if there is none.
   std::unique_ptr<Database> at_generation(std::uint64_t generation) const;
 
+  // Calls f for each range of the database's files that this version is made of, nodes and values.
+  void for_each_range(const std::function<void(const std::string& file, std::uint64_t offset,
+                                               std::uint64_t length)>& f) const;
+
   // Walks the whole tree of this version: checksums, order, heights, statistics, and that every
   // value lies within its file. Calls f for each defect.
   void check(const std::function<void(std::string_view defect)>& f) const;
@@ -52,6 +61,7 @@ class Database final : public KvStore {
  private:
   struct State;
   Database(std::shared_ptr<State> state, std::string directory, Manifest manifest);
+  void lookup(std::string_view key, const std::function<void(const Value&)>& f) const;
 
   std::string directory_;
   Manifest manifest_;

@@ -220,6 +220,20 @@ std::string format_shardings(const std::map<std::string, std::string>& shardings
   return w.take();
 }
 
+std::string sharding_defect(std::string_view text) {
+  const Json j = Json::parse(text, nullptr, false);
+  if (!j.is_object() || !j.contains("sharding_type") || !j["sharding_type"].is_string())
+    return "it has no sharding_type";
+  const auto type = j["sharding_type"].get<std::string>();
+  const auto is_list = [&](const char* key) { return j.contains(key) && j[key].is_array(); };
+  if (type == "NamedSharding")
+    for (const char* key : {"shape", "axis_names", "partition_spec"})
+      if (!is_list(key)) return fmt::format("{} is no list", key);
+  if (type == "SingleDeviceSharding" && !(j.contains("device_str") && j["device_str"].is_string()))
+    return "it has no device_str";
+  return {};
+}
+
 std::string single_device_sharding() {
   return R"({"sharding_type": "SingleDeviceSharding", "device_str": "cpu:0"})";
 }

@@ -46,6 +46,9 @@ std::string format_step_metadata(const StepMetadata& m);
 // _sharding: parameter name to JSON.
 std::map<std::string, std::string> parse_shardings(std::string_view json, std::string_view name);
 std::string format_shardings(const std::map<std::string, std::string>& shardings);
+// What keeps Orbax from understanding an array's sharding; empty if nothing does. Classes that it
+// does not know it skips.
+std::string sharding_defect(std::string_view json);
 // Of one device.
 std::string single_device_sharding();
 

@@ -36,16 +36,6 @@ std::string commit_text(const std::string& path) {
   return "Checkpoint commit was successful to " + path;
 }
 
-std::string handler_of(const StepItem& item, Layout layout) {
-  switch (item.kind) {
-    case StepItem::Kind::kTree: return std::string(layout == Layout::kV0 ? kTreeV0 : kTreeV1);
-    case StepItem::Kind::kJson: return std::string(layout == Layout::kV0 ? kJsonV0 : kJsonV1);
-    case StepItem::Kind::kMetrics: return std::string(layout == Layout::kV0 ? kJsonV0 : kMetricsV1);
-    case StepItem::Kind::kIterator: return std::string(kIterator);
-  }
-  return {};
-}
-
 std::string json_name(const StepItem& item, const StepOptions& options) {
   switch (item.kind) {
     case StepItem::Kind::kMetrics: return "metrics";
@@ -61,8 +51,11 @@ void collect(const FileSystem& fs, const std::string& directory, const std::stri
   for (const DirectoryEntry& e : fs.list(join_path(directory, below))) {
     const std::string name = below.empty() ? e.name : below + "/" + e.name;
     if (e.is_directory) {
-      const bool metadata =
-          below.find('/') == std::string::npos && (below.empty() || e.name == "array_metadatas");
+      // A tree in the step's directory itself.
+      const bool data = below.empty() && (e.name == "d" || e.name.starts_with("ocdbt.process_")) &&
+                        fs.is_file(join_path(directory, "manifest.ocdbt"));
+      const bool metadata = !data && below.find('/') == std::string::npos &&
+                            (below.empty() || e.name == "array_metadatas");
       if (metadata) collect(fs, directory, name, w);
       continue;
     }
@@ -80,12 +73,16 @@ void collect(const FileSystem& fs, const std::string& directory, const std::stri
 
 void write_step(const FileSystem& fs, const std::string& directory, const std::string& final_path,
                 const std::map<std::string, StepItem>& items, const StepOptions& options) {
+  write_step_part(fs, directory, final_path, items, options);
+  finish_step(fs, directory, final_path, items, options);
+}
+
+void write_step_part(const FileSystem& fs, const std::string& directory,
+                     const std::string& final_path, const std::map<std::string, StepItem>& items,
+                     const StepOptions& options) {
   if (items.empty())
     throw_user_error({fmt::format("save {}", final_path), "at least one item", "none",
                       "Give it something to save"});
-  StepMetadata m;
-  m.init_ns = options.init_ns.value_or(now_ns());
-  m.custom = options.step_custom;
   for (const auto& [name, item] : items) {
     if (!is_safe_relative_path(name) || name.find('/') != std::string::npos ||
         name.find(kTemporarySuffix) != std::string::npos)
@@ -93,34 +90,61 @@ void write_step(const FileSystem& fs, const std::string& directory, const std::s
                         fmt::format("\"{}\"", name), "Rename the item"});
     const std::string folder = join_path(directory, name);
     fs.make_directories(folder);
-    m.item_handlers[name] = handler_of(item, options.layout);
     if (item.kind == StepItem::Kind::kTree) {
+      WriteOptions o = options;
+      if (!o.previous.empty()) o.previous = join_path(o.previous, name);
       try {
-        write_tree(fs, folder, item.tree, options);
+        write_tree_part(fs, folder, item.tree, o);
       } catch (Error& e) {
         e.add_context(fmt::format("while saving item {}", name));
         throw;
       }
-    } else {
+    } else if (options.process == 0 || item.kind == StepItem::Kind::kIterator) {
       if (!nlohmann::json::accept(item.json))
         throw_user_error({fmt::format("save {}: item {}", final_path, name), "JSON",
                           fmt::format("\"{}\"", item.json.substr(0, 60)), "Give it JSON text"});
       fs.write_file(join_path(folder, json_name(item, options)), item.json);
     }
+  }
+}
+
+void finish_step(const FileSystem& fs, const std::string& directory, const std::string& final_path,
+                 const std::map<std::string, StepItem>& items, const StepOptions& options) {
+  StepMetadata m;
+  m.init_ns = options.init_ns.value_or(now_ns());
+  m.custom = options.step_custom;
+  for (const auto& [name, item] : items) {
+    const std::string folder = join_path(directory, name);
+    m.item_handlers[name] = default_handler(item.kind, options.layout);
+    if (item.kind == StepItem::Kind::kTree) finish_tree(fs, folder, item.tree, options);
     if (options.layout == Layout::kV0)
       fs.write_file(join_path(folder, kCommitFile), commit_text(join_path(final_path, name)));
   }
   m.commit_ns = now_ns();
   fs.write_file(join_path(directory, kStepMetadata), format_step_metadata(m));
   if (options.layout == Layout::kV1) fs.write_file(join_path(directory, kV1Marker), "");
+  write_checksums(fs, directory);
+}
+
+void write_checksums(const FileSystem& fs, const std::string& step) {
   JsonWriter w(1);
   w.begin_object();
   w.key("files");
   w.begin_object();
-  collect(fs, directory, "", w);
+  collect(fs, step, "", w);
   w.end_object();
   w.end_object();
-  fs.write_file(join_path(directory, kChecksumFile), w.take() + "\n");
+  fs.write_file(join_path(step, kChecksumFile), w.take() + "\n");
+}
+
+std::string default_handler(StepItem::Kind kind, Layout layout) {
+  switch (kind) {
+    case StepItem::Kind::kTree: return std::string(layout == Layout::kV0 ? kTreeV0 : kTreeV1);
+    case StepItem::Kind::kJson: return std::string(layout == Layout::kV0 ? kJsonV0 : kJsonV1);
+    case StepItem::Kind::kMetrics: return std::string(layout == Layout::kV0 ? kJsonV0 : kMetricsV1);
+    case StepItem::Kind::kIterator: return std::string(kIterator);
+  }
+  return {};
 }
 
 void write_commit_file(const FileSystem& fs, const std::string& directory,

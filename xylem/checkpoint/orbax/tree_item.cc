@@ -65,7 +65,7 @@ class TreeItem final : public Item {
     return out;
   }
 
-  void check(const Report& f) const override;
+  void check(const Report& f, const Progress& progress) const override;
 
  private:
   zarr::ReadOptions read_options() const {
@@ -73,6 +73,8 @@ class TreeItem final : public Item {
   }
   std::string file(std::string_view name) const { return join_path(directory_, name); }
 
+  void check_names(const std::set<std::string>& names, const Report& f) const;
+  void check_array_metadatas(const std::set<std::string>& names, const Report& f) const;
   void load() const;
   void load_strings() const;
   void load_arrays() const;
@@ -226,14 +228,13 @@ void TreeItem::load_legacy() const {
   load_arrays();
 }
 
-void TreeItem::check(const Report& f) const {
+void TreeItem::check(const Report& f, const Progress& progress) const {
   if (database_) database_->check([&](std::string_view defect) { f("manifest.ocdbt", defect); });
   // The databases of processes are parts of the merged one; each must be whole on its own, too.
   for (const DirectoryEntry& e : fs_.list(directory_)) {
     if (!e.is_directory || !e.name.starts_with("ocdbt.process_")) continue;
     try {
       const std::string folder = join_path(directory_, e.name);
-      if (!ocdbt::Database::exists(fs_, folder)) continue;
       const ocdbt::Database part(fs_, folder);
       part.check([&](std::string_view defect) { f(e.name, defect); });
       part.generations();
@@ -241,34 +242,77 @@ void TreeItem::check(const Report& f) const {
       f(e.name, error.message());
     }
   }
+  if (database_ && !fs_.is_file(file(kTreeMetadata)) && !fs_.is_file(file("checkpoint"))) {
+    // A database that holds no arrays is one of keys and values only.
+    bool arrays = false;
+    database_->for_each("", [&](std::string_view key) {
+      arrays = arrays || key.ends_with(".zarray") || key.ends_with("zarr.json");
+    });
+    if (!arrays) return;
+  }
   leaves();
   std::set<std::string> names;
   for (std::size_t i = 0; i < leaves_.size(); ++i) {
+    if (progress) progress(i, leaves_.size());
     if (!arrays_.at(i)) continue;
     names.insert(param_name(leaves_[i].path));
     arrays_[i]->check(read_options(),
                       [&](std::string_view defect) { f(path_text(leaves_[i].path), defect); });
   }
-  // Every array in the store belongs to a leaf, and all processes agree about their shapes.
+  check_names(names, f);
+  check_array_metadatas(names, f);
+  if (!fs_.is_file(file(kTreeMetadata)) && fs_.is_directory(file("array_metadatas")))
+    f(kTreeMetadata, "it is absent");
+  if (fs_.exists(file(kShardingFile)) && !fs_.is_file(file(kShardingFile)))
+    f(kShardingFile, "it is no file");
+  for (const LeafInfo& l : leaves_)
+    if (!l.sharding.empty())
+      if (const std::string defect = sharding_defect(l.sharding); !defect.empty())
+        f(kShardingFile, fmt::format("the sharding of {}: {}", path_text(l.path), defect));
+}
+
+// Every array in the store belongs to a leaf.
+void TreeItem::check_names(const std::set<std::string>& names, const Report& f) const {
   const std::string suffix = "/" + std::string(zarr::metadata_name(metadata_.use_zarr3 ? 3 : 2));
-  if (database_)
-    database_->for_each("", [&](std::string_view key) {
-      if (!key.ends_with(suffix)) return;
-      const std::string name(key.substr(0, key.size() - suffix.size()));
-      if (!names.contains(name)) f(name, "an array that is no leaf of _METADATA");
-    });
+  if (!database_) return;
+  database_->for_each("", [&](std::string_view key) {
+    if (!key.ends_with(suffix)) return;
+    const std::string name(key.substr(0, key.size() - suffix.size()));
+    if (!names.contains(name)) f(name, "an array that is no leaf of _METADATA");
+  });
+}
+
+// All processes say the same of the arrays as the arrays themselves.
+void TreeItem::check_array_metadatas(const std::set<std::string>& names, const Report& f) const {
   const std::string folder = file("array_metadatas");
   if (!fs_.is_directory(folder)) return;
+  std::map<std::string, std::size_t> by_name;
+  for (std::size_t i = 0; i < leaves_.size(); ++i)
+    if (arrays_.at(i)) by_name[param_name(leaves_[i].path)] = i;
+  std::size_t files = 0;
   for (const DirectoryEntry& e : fs_.list(folder)) {
-    const std::string path = join_path(folder, e.name);
+    const std::string path = join_path(folder, e.name), where = "array_metadatas/" + e.name;
+    ++files;
     try {
-      for (const ArrayMetadata& a : parse_array_metadatas(fs_.read_file(path, kMaxJson), path))
-        if (!names.contains(a.param_name))
-          f("array_metadatas/" + e.name, fmt::format("{} is no leaf of _METADATA", a.param_name));
+      for (const ArrayMetadata& a : parse_array_metadatas(fs_.read_file(path, kMaxJson), path)) {
+        if (!names.contains(a.param_name)) {
+          f(where, fmt::format("{} is no leaf of _METADATA", a.param_name));
+          continue;
+        }
+        const std::size_t i = by_name.at(a.param_name);
+        const Dims& chunk = arrays_[i]->metadata().chunk;
+        if (a.chunk_shape.size() != 0 && a.chunk_shape != chunk)
+          f(where, fmt::format("{} has chunks {}, the array {}", a.param_name,
+                               to_string(a.chunk_shape), to_string(chunk)));
+        if (leaves_[i].shard.size() != 0 && a.write_shape != leaves_[i].shard)
+          f(where, fmt::format("{} has the write shape {}, in _METADATA {}", a.param_name,
+                               to_string(a.write_shape), to_string(leaves_[i].shard)));
+      }
     } catch (const Error& error) {
-      f("array_metadatas/" + e.name, error.message());
+      f(where, error.message());
     }
   }
+  if (files == 0) f("array_metadatas", "it is empty");
 }
 
 }  // namespace

@@ -220,6 +220,40 @@ void FileSystem::rename(const std::string& from, const std::string& to, bool rep
   check(retry([&] { return calls_->rename(from, to, replace); }), "rename to", to);
 }
 
+void FileSystem::copy_tree(const FileSystem& source, const std::string& from, const std::string& to,
+                           bool link_files,
+                           const std::function<void(std::uint64_t)>& progress) const {
+  if (source.is_directory(from)) {
+    make_directories(to);
+    for (const DirectoryEntry& e : source.list(from))
+      copy_tree(source, join_path(from, e.name), join_path(to, e.name), link_files, progress);
+    return;
+  }
+  if (link_files && source.calls_ == calls_ && link(from, to)) return;
+  const InputFile in(source.calls_, from);
+  OutputFile out(calls_, to, OpenMode::kCreate);
+  std::string piece;
+  for (std::uint64_t at = 0; at < in.size();) {
+    piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(in.size() - at, 8 << 20)));
+    in.read(at, std::as_writable_bytes(std::span<char>(piece)));
+    out.write(piece);
+    at += piece.size();
+    if (progress) progress(piece.size());
+  }
+  out.close();
+}
+
+std::uint64_t FileSystem::bytes_below(const std::string& path) const {
+  if (!is_directory(path)) return status(path).size;
+  std::uint64_t n = 0;
+  for (const DirectoryEntry& e : list(path)) n += bytes_below(join_path(path, e.name));
+  return n;
+}
+
+bool FileSystem::link(const std::string& from, const std::string& to) const {
+  return retry([&] { return calls_->link(from, to); }) >= 0;
+}
+
 void FileSystem::sync_directory(const std::string& path) const {
   const int r = retry([&] { return calls_->sync_directory(path); });
   if (r < 0 && !cannot_sync(-r)) check(r, "flush", path);

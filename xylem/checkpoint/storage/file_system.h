@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -91,6 +92,19 @@ class FileSystem {
   // All below it too; a link is removed, not followed. A missing path is no error.
   void remove_tree(const std::string& path) const;
   void rename(const std::string& from, const std::string& to, bool replace = false) const;
+  // The file or directory with all below it, in pieces, flushed (names are durable after
+  // sync_directories of `to`). With `link`, files get second names where that is possible.
+  void copy_tree(const std::string& from, const std::string& to, bool link = false) const {
+    copy_tree(*this, from, to, link);
+  }
+  // From another file system; `progress` is told of bytes copied.
+  void copy_tree(const FileSystem& source, const std::string& from, const std::string& to,
+                 bool link = false,
+                 const std::function<void(std::uint64_t)>& progress = nullptr) const;
+  // Of the file, or of all files below.
+  std::uint64_t bytes_below(const std::string& path) const;
+  // Gives the file a second name. False where the file system cannot, or not this one.
+  bool link(const std::string& from, const std::string& to) const;
   void sync_directory(const std::string& path) const;
   // The directory and all below it, bottom up.
   void sync_directories(const std::string& path) const;

@@ -194,6 +194,20 @@ int MemoryCalls::rename(const std::string& f, const std::string& t, bool replace
   return 0;
 }
 
+int MemoryCalls::link(const std::string& f, const std::string& t) {
+  const std::lock_guard lock(mutex_);
+  const std::string from = normal(f), to = normal(t);
+  const auto source = nodes_.find(from);
+  if (source == nodes_.end()) return -ENOENT;
+  if (source->second->directory) return -EPERM;
+  if (nodes_.contains(to)) return -EEXIST;
+  const auto parent = nodes_.find(parent_path(to));
+  if (parent == nodes_.end()) return -ENOENT;
+  if (!parent->second->directory) return -ENOTDIR;
+  nodes_[to] = source->second;
+  return 0;
+}
+
 int MemoryCalls::list(const std::string& p, std::vector<DirectoryEntry>& out) {
   const std::lock_guard lock(mutex_);
   out.clear();

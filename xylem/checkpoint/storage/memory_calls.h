@@ -26,6 +26,7 @@ class MemoryCalls : public SystemCalls {
   int remove_file(const std::string& path) override;
   int remove_directory(const std::string& path) override;
   int rename(const std::string& from, const std::string& to, bool replace) override;
+  int link(const std::string& from, const std::string& to) override;
   int list(const std::string& path, std::vector<DirectoryEntry>& out) override;
 
   struct Node {

@@ -97,6 +97,9 @@ class PosixCalls final : public SystemCalls {
     if (::lstat(to.c_str(), &s) == 0) return -EEXIST;
     return result(::rename(from.c_str(), to.c_str()));
   }
+  int link(const std::string& from, const std::string& to) override {
+    return result(::link(from.c_str(), to.c_str()));
+  }
   int list(const std::string& path, std::vector<DirectoryEntry>& out) override {
     out.clear();
     DIR* d = ::opendir(path.c_str());

@@ -58,6 +58,8 @@ class SystemCalls {
   virtual int remove_directory(const std::string& path) = 0;
   // Without `replace`, -EEXIST if `to` exists.
   virtual int rename(const std::string& from, const std::string& to, bool replace) = 0;
+  // A second name for a file; the name must be free.
+  virtual int link(const std::string& from, const std::string& to) = 0;
   // Entries but "." and "..", in any order.
   virtual int list(const std::string& path, std::vector<DirectoryEntry>& out) = 0;
 };

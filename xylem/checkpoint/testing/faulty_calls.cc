@@ -92,6 +92,15 @@ int FaultyCalls::rename(const std::string& from, const std::string& to, bool rep
   return MemoryCalls::rename(from, to, replace);
 }
 
+int FaultyCalls::link(const std::string& from, const std::string& to) {
+  if (const int r = gate(); r < 0) return r;
+  ++writes_;
+  const int r = MemoryCalls::link(from, to);
+  const std::lock_guard lock(mutex_);
+  if (r == 0) linked_.insert(nodes_.at(normal(to)).get());
+  return r;
+}
+
 int FaultyCalls::list(const std::string& path, std::vector<DirectoryEntry>& out) {
   if (const int r = gate(); r < 0) return r;
   return MemoryCalls::list(path, out);
@@ -125,7 +134,7 @@ std::shared_ptr<FaultyCalls> FaultyCalls::after_crash(std::mt19937& random) cons
       it = !current.contains(it->first) && random() % 2 == 0 ? names.erase(it) : std::next(it);
     for (const auto& [name, node] : names) {
       // A renamed file stands under one of its names.
-      if (!placed.insert(node.get()).second) continue;
+      if (!placed.insert(node.get()).second && !linked_.contains(node.get())) continue;
       const std::string at = (path == "/" ? "" : path) + "/" + name;
       auto copy = std::make_shared<Node>();
       copy->directory = node->directory;

@@ -48,6 +48,7 @@ class FaultyCalls final : public MemoryCalls {
   int remove_file(const std::string& path) override;
   int remove_directory(const std::string& path) override;
   int rename(const std::string& from, const std::string& to, bool replace) override;
+  int link(const std::string& from, const std::string& to) override;
   int list(const std::string& path, std::vector<DirectoryEntry>& out) override;
 
  private:
@@ -61,6 +62,7 @@ class FaultyCalls final : public MemoryCalls {
   // each file the contents.
   std::map<const Node*, std::map<std::string, std::shared_ptr<Node>>> names_;
   std::map<const Node*, std::string> contents_;
+  std::set<const Node*> linked_;  // that have had several names
 };
 
 }  // namespace xylem::checkpoint
