@@ -8,6 +8,8 @@ from jax import lax
 from jax.scipy import linalg as jsl
 from jax.scipy import special as jsp
 
+import jax_linalg_programs
+
 
 def arange(shape, dtype=np.float32, scale=0.37, shift=-1.1):
     n = int(np.prod(shape))
@@ -415,9 +417,12 @@ PROGRAMS |= {
 }
 
 
+PROGRAMS |= jax_linalg_programs.PROGRAMS
+
+
 def wide(name):
     """Whether a program needs JAX's 64-bit types."""
-    return name in ("f64", "fft_f64") or name.endswith(("64", "128"))
+    return name in ("f64", "fft_f64") or name in jax_linalg_programs.WIDE or name.endswith(("64", "128"))
 
 
 def program(name):

@@ -115,6 +115,7 @@ const std::unordered_map<const ir::OpDef*, Rule>& rules() {
       {&o::kCholesky, lower_cholesky},
       {&o::kTriangularSolve, lower_triangular_solve},
       {&o::kFft, lower_fft},
+      {&o::kCustomCall, lower_custom_call},
       {&o::kAfterAll, [](Lowering&, const Op&) {}},
       {&o::kRngBitGenerator, lower_rng_bit_generator},
       {&o::kRng, lower_rng},

@@ -5,6 +5,7 @@
 #include "xylem/compiler/native/fft.h"
 #include "xylem/compiler/native/linalg.h"
 #include "xylem/compiler/native/random.h"
+#include "xylem/ir/lapack/call.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
 #include "xylem/ir/ops/linalg.h"
@@ -112,6 +113,17 @@ void lower_fft(Lowering& l, const Op& op) {
       l, op,
       [=](void* const* p) { (wide ? fft<double> : fft<float>)(kind, p[0], p[1], batch, length); },
       static_cast<double>(t.size()) * 20);
+}
+
+// A routine of LAPACK; other targets have no code.
+void lower_custom_call(Lowering& l, const Op& op) {
+  if (!ir::lapack::is_call(op)) refuse(op, "no code is known for its target");
+  std::vector<ir::Type> operands, results;
+  for (ir::ValueId v : op.operands) operands.push_back(l.graph().type(v));
+  for (ir::ValueId v : op.results) results.push_back(l.graph().type(v));
+  std::shared_ptr<const ir::lapack::Call> routine = ir::lapack::make_call(op, operands, results);
+  call(
+      l, op, [routine](void* const* p) { routine->run(p); }, routine->work());
 }
 
 // THREE_FRY is arithmetic (expand_ops); what comes here is PHILOX, which DEFAULT is.

@@ -1,4 +1,5 @@
 #include "xylem/ir/ops/internal/custom_targets.h"
+#include "xylem/ir/lapack/call.h"
 #include "xylem/ir/ops/custom.h"
 #include "xylem/ir/ops/dynamic_calls.h"
 #include "xylem/ir/ops/lapack.h"
@@ -157,6 +158,26 @@ Values approx_top_k(const EvalCall& call) {
   return out;
 }
 
+Values lapack_call(const EvalCall& call) {
+  Values out;
+  std::vector<Type> types;
+  std::vector<void*> buffers;
+  for (const HostArray& a : call.operands) {
+    types.push_back(Type::tensor(a.dtype(), a.dims()));
+    buffers.push_back(const_cast<std::byte*>(a.data()));  // read only
+  }
+  for (const Type& t : call.result_types)
+    if (!t.is_tensor() || !t.is_static())
+      bad(call, "the results are tensors of static shape", t.to_mlir(), "Refine the program");
+  auto routine = lapack::make_call(call.op, types, call.result_types);
+  for (const Type& t : call.result_types) {
+    out.push_back(HostArray::zeros(t.dtype(), t.dims()));
+    buffers.push_back(out.back().data());
+  }
+  routine->run(buffers.data());
+  return out;
+}
+
 using Target = Values (*)(const EvalCall&);
 constexpr std::pair<std::string_view, Target> kTargets[] = {
     {"check.expect_eq", expect_eq},
@@ -183,7 +204,8 @@ constexpr std::pair<std::string_view, Target> kTargets[] = {
 }  // namespace
 
 bool is_known_target(std::string_view target) {
-  return is_lapack_target(target) || target == "stablehlo.dynamic_reduce_window" ||
+  return is_lapack_target(target) || lapack::is_target(target) ||
+         target == "stablehlo.dynamic_reduce_window" ||
          std::any_of(std::begin(kTargets), std::end(kTargets),
                      [&](const auto& t) { return t.first == target; });
 }
@@ -200,6 +222,7 @@ std::vector<HostArray> evaluate_custom_call(const EvalCall& call) {
   for (auto [name, eval] : kTargets)
     if (name == target) return eval(call);
   if (is_dynamic_reduce_window(call.op)) return evaluate_dynamic_reduce_window(call);
+  if (lapack::is_call(call.op)) return lapack_call(call);
   if (is_lapack_call(call.op)) return evaluate_lapack_call(call);
   bad(call, "unsupported custom call: the target is one that the interpreter knows",
       "it has no meaning here", "Lower it to StableHLO, or run it where it is registered");

@@ -1,0 +1,50 @@
+#include "xylem/ir/lapack/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "xylem/base/error.h"
+
+namespace xylem::ir::lapack {
+namespace {
+
+struct Library {
+  void* handle = nullptr;
+  std::string name, fault;
+};
+
+const Library& library() {
+  // Never closed: its threads, if it has any, live as long as the process.
+  static const Library* loaded = [] {
+    auto* l = new Library;
+    const char* chosen = std::getenv("XYLEM_LAPACK");
+    l->name = chosen && *chosen ? chosen : "liblapack.so.3";
+    l->handle = dlopen(l->name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!l->handle) {
+      const char* why = dlerror();
+      l->fault = why ? why : "unknown";
+    }
+    return l;
+  }();
+  return *loaded;
+}
+
+}  // namespace
+
+void* routine(const char* name) {
+  const Library& l = library();
+  if (!l.handle)
+    throw UserError(ErrorParts{"linear algebra: LAPACK", fmt::format("{} can be loaded", l.name),
+                               l.fault,
+                               "Install libopenblas0-pthread or liblapack3, or name the file of "
+                               "a LAPACK in XYLEM_LAPACK"});
+  if (void* address = dlsym(l.handle, name)) return address;
+  throw UserError(ErrorParts{"linear algebra: LAPACK",
+                             fmt::format("{} has the routine {}", l.name, name), "it does not",
+                             "Install a complete LAPACK 3.4 or newer"});
+}
+
+}  // namespace xylem::ir::lapack
