@@ -198,6 +198,14 @@ TEST(StaticCheckTest, QuantisationDimensionsMoveThoughTheShapeStays) {
   EXPECT_THAT(moved(x), HasSubstr("[transpose_c4]"));
 }
 
+TEST(StaticCheckTest, AliasesDoNotLookIntoTensors) {
+  EXPECT_THAT(error_of("  %r = stablehlo.custom_call @f(%x) {output_operand_aliases = "
+                       "[#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index "
+                       "= 0, operand_tuple_indices = [3]>]} : (tensor<2xf32>) -> tensor<2xf32>",
+                       "%x: tensor<2xf32>"),
+              HasSubstr("operand_tuple_indices names a part of the operand"));
+}
+
 TEST(StaticCheckTest, UnrankedTensorsAreCarriedByCustomCallsOnly) {
   EXPECT_EQ(error_of("  %r = stablehlo.custom_call @f(%x) : (tensor<*xf32>) -> tensor<*xf32>",
                      "%x: tensor<*xf32>"),

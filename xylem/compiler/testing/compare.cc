@@ -13,6 +13,7 @@
 #include "xylem/base/env.h"
 #include "xylem/base/error.h"
 #include "xylem/ir/interpreter.h"
+#include "xylem/ir/testing/minimise.h"
 #include "xylem/ir/testing/random_program.h"
 
 namespace xylem::compiler::testing {
@@ -149,13 +150,20 @@ std::string random_failure(bool exact, std::uint64_t seed) {
   if (seed % 3 == 0)
     for (std::size_t p = 0; p < g->params.size(); ++p)
       options.donated.push_back(static_cast<int>(p));
-  std::string diff;
-  try {
-    diff = compare(g, args, exact ? Tolerance{} : Tolerance{1e-3, 1e-3}, options);
-  } catch (const Error& e) {
-    diff = e.what();
-  }
-  return diff.empty() ? "" : fmt::format("seed {}: {}\n{}", seed, diff, g->to_string());
+  auto difference_of = [&](const ir::testing::ProgramCase& c) -> std::string {
+    Options o = options;
+    std::erase_if(o.donated, [&](int p) { return p >= static_cast<int>(c.args.size()); });
+    try {
+      return compare(c.graph, c.args, exact ? Tolerance{} : Tolerance{1e-3, 1e-3}, o);
+    } catch (const Error& e) {
+      return e.what();
+    }
+  };
+  if (difference_of({g, args}).empty()) return "";
+  // Reported as a few ops.
+  const ir::testing::ProgramCase least = ir::testing::minimise(
+      {g, args}, [&](const ir::testing::ProgramCase& c) { return !difference_of(c).empty(); });
+  return fmt::format("seed {}: {}\n{}", seed, difference_of(least), ir::testing::case_text(least));
 }
 
 }  // namespace xylem::compiler::testing

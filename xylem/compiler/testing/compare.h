@@ -28,7 +28,8 @@ std::string compare(const ir::GraphPtr& graph, const std::vector<HostArray>& arg
                     const Tolerance& tolerance, const Options& options = {});
 
 // Draws the random program of this seed (xylem/ir/testing/random_program.h), compiles it (tier and
-// donation follow from the seed) and compares. "" if it agrees, else what differs and the program.
+// donation follow from the seed) and compares. "" if it agrees, else what differs and the few ops
+// of the program that it takes.
 std::string random_failure(bool exact, std::uint64_t seed);
 
 }  // namespace xylem::compiler::testing

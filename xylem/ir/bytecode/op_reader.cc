@@ -313,7 +313,8 @@ void ProgramReader::read_vhlo_attr(const FileOp& op, const AttrForm& form, std::
     case Coding::kAlgorithmBool: {
       // Collected here, joined when all are known.
       Attrs fields;
-      if (const Attr* before = attrs.find("algorithm")) fields = *before->dict();
+      if (const Attr* before = attrs.find("algorithm"); before && before->dict())
+        fields = *before->dict();
       fields.set(form.name, get(Mode::kInherent));
       attrs.set("algorithm", fields);
       return;
@@ -333,11 +334,12 @@ void ProgramReader::read_vhlo_record(const FileOp& op, const OpDef* def, Attrs& 
     attrs.erase("result_layouts");
   }
   if (const Attr* handle = attrs.find("channel_handle");
-      handle && mode_of(def, "channel_handle") == Mode::kForeign)
+      handle && handle->dict() && mode_of(def, "channel_handle") == Mode::kForeign)
     attrs.set("channel_handle",
               OpaqueAttr{fmt::format("#stablehlo.channel_handle<handle = {}, type = {}>",
-                                     handle->dict()->i64("handle"), handle->dict()->i64("type"))});
-  if (const Attr* algorithm = attrs.find("algorithm")) {
+                                     handle->dict()->i64_or("handle", 0),
+                                     handle->dict()->i64_or("type", 0))});
+  if (const Attr* algorithm = attrs.find("algorithm"); algorithm && algorithm->dict()) {
     const Attrs f = *algorithm->dict();
     attrs.erase("algorithm");
     std::string s;

@@ -353,6 +353,24 @@ TEST(CumulativeTest, RunsAlongTheDimensionInEitherDirection) {
   EXPECT_EQ(eval_one(kCumsum, {HostArray(DType::kF32, {0, 2})}, {{"dimension", 0}}).size(), 0);
 }
 
+TEST(ReduceTest, ExtremesKnowNanAndTheSignOfZeroInEveryFloat) {
+  for (DType t : {DType::kBF16, DType::kF16, DType::kF32, DType::kF64, DType::kF8E5M2}) {
+    HostArray zeros = array<float>({0.0f, -0.0f, 0.0f}, {3}).astype(t);
+    HostArray nan = array<float>({1, NAN, 3}, {3}).astype(t);
+    for (auto [op, init] : {std::pair(&kMinimum, 1.0), std::pair(&kMaximum, -1.0)}) {
+      Builder body("body");
+      ValueId a = body.param(Type::tensor(t)), b = body.param(Type::tensor(t));
+      GraphPtr g = body.finish({body.one(*op, {a, b})});
+      HostArray start = HostArray::scalar(init).astype(t);
+      auto run = [&](const HostArray& x) {
+        return testing::eval_op(kReduce, {x, start}, {{"dimensions", Dims{0}}}, {g})[0].at(0);
+      };
+      EXPECT_EQ(std::signbit(run(zeros)), op == &kMinimum) << dtype_name(t);
+      EXPECT_TRUE(std::isnan(run(nan))) << dtype_name(t);
+    }
+  }
+}
+
 TEST(ArgTest, TheFirstExtremeWinsAndNanWinsOverAll) {
   Attrs a{{"dimension", 1}, {"index_dtype", DType::kI32}};
   HostArray x = array<float>({1, 3, 3, 0, NAN, NAN, -0.0f, 0.0f, -1}, {3, 3});

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "xylem/base/dtype_cast.h"
 #include "xylem/ir/builder.h"
 #include "xylem/ir/ops/elementwise_binary.h"
 #include "xylem/ir/ops/families.h"
@@ -56,6 +57,17 @@ DimMap cumulative_dims(const OpCall& call, std::span<const Type>) {
 }
 
 // The least or largest value of a type, as a scalar: neutral for max and min. Floats: infinities.
+// The largest or smallest value of a format that may lack infinities, or a sign.
+double extreme_narrow(DType t, bool largest) {
+  double best = largest ? -INFINITY : INFINITY;
+  for (int bits = 0; bits < 1 << dtype_bits(t); ++bits) {
+    auto pattern = static_cast<std::uint8_t>(bits);
+    double v = element_to_double(t, reinterpret_cast<const std::byte*>(&pattern));
+    if (largest ? v > best : v < best) best = v;
+  }
+  return best;
+}
+
 ValueId extreme(Builder& b, DType t, bool largest) {
   double v = largest ? INFINITY : -INFINITY;
   if (is_complex(t)) {
@@ -63,6 +75,7 @@ ValueId extreme(Builder& b, DType t, bool largest) {
     return b.one(kComplex, {part, part});
   }
   if (is_bool(t)) v = largest;
+  if (is_float(t) && dtype_bits(t) <= 8) v = extreme_narrow(t, largest);
   return b.splat(t, {}, v);  // conversion saturates integers
 }
 

@@ -24,10 +24,9 @@ std::string path_text(const Dims& d) { return list(d); }
 const Type* alias_part(std::span<const Type> types, const Dims& path) {
   const Type* t = nullptr;
   for (std::size_t i = 0; i < path.size(); ++i) {
+    if (i > 0 && !t->is_tuple()) return nullptr;
     std::span<const Type> level = i == 0 ? types : std::span<const Type>(t->elements());
-    if ((i > 0 && !t->is_tuple()) || path[i] < 0 ||
-        path[i] >= static_cast<std::int64_t>(level.size()))
-      return nullptr;
+    if (path[i] < 0 || path[i] >= static_cast<std::int64_t>(level.size())) return nullptr;
     t = &level[static_cast<std::size_t>(path[i])];
   }
   return t;

@@ -16,19 +16,52 @@ class Maker {
  public:
   Maker(std::uint64_t seed, const RandomProgramOptions& options)
       : random_(seed * 0x9E3779B97F4A7C15ull + 1), options_(options), b_("random") {
-    for (const OpDef* op : op_table()) {
-      if (!op->is(kPointwise) || !op->is(kExact) || op->is(kKernelOnly) || op->is(kXylem) ||
-          op->num_regions != 0 || op->max_operands < 1)
-        continue;
-      pointwise_.push_back(op);
-    }
+    list_pointwise();
+  }
+  // A part of another program.
+  Maker(std::uint64_t seed, const RandomProgramOptions& options, int depth)
+      : random_(seed), options_(options), b_("part"), depth_(depth) {
+    list_pointwise();
   }
 
   GraphPtr run() {
     const int params = number(1, 4);
     for (int i = 0; i < params; ++i) values_.push_back(b_.param(Type::tensor(dtype(), shape())));
+    make(options_.num_ops);
+    std::vector<ValueId> results = {values_.back()};
+    for (int i = number(0, 3); i > 0; --i) results.push_back(any());
+    return b_.finish(std::move(results));
+  }
+
+  // A program from values of the given types to others: ops that lead from here to there as far as
+  // the draws happen to.
+  GraphPtr part(const std::vector<Type>& params, const std::vector<Type>& results) {
+    for (const Type& t : params) values_.push_back(b_.param(t));
+    make(options_.num_ops);
+    std::vector<ValueId> out;
+    for (const Type& t : results) {
+      ValueId found = kNoValue;
+      for (ValueId v : values_)
+        if (type(v) == t) found = v;  // the newest
+      out.push_back(found != kNoValue ? found : b_.splat(t.dtype(), t.dims(), number(0, 3)));
+    }
+    return b_.finish(std::move(out));
+  }
+
+ private:
+  void list_pointwise() {
+    for (const OpDef* op : op_table()) {
+      if (!op->is(kPointwise) || !op->is(kExact) || op->is(kKernelOnly) || op->is(kXylem) ||
+          op->num_regions != 0 || op->max_operands < 1)
+        continue;
+      if (options_.portable && op == &o::kReducePrecision) continue;
+      pointwise_.push_back(op);
+    }
+  }
+
+  void make(int num_ops) {
     int made = 0;
-    for (int tries = 0; made < options_.num_ops && tries < 40 * options_.num_ops; ++tries) {
+    for (int tries = 0; made < num_ops && tries < 40 * num_ops; ++tries) {
       const std::size_t before = values_.size();
       try {
         step();
@@ -37,12 +70,8 @@ class Maker {
       }
       if (values_.size() > before) ++made;
     }
-    std::vector<ValueId> results = {values_.back()};
-    for (int i = number(0, 3); i > 0; --i) results.push_back(any());
-    return b_.finish(std::move(results));
   }
 
- private:
   int number(int lo, int hi) {
     return lo + static_cast<int>(random_() % static_cast<std::uint64_t>(hi - lo + 1));
   }
@@ -54,6 +83,16 @@ class Maker {
     static constexpr DType kExactTypes[] = {
         DType::kF32, DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI32, DType::kI64,
         DType::kI8,  DType::kU8,  DType::kI16, DType::kU32,  DType::kU64, DType::kBool};
+    static constexpr DType kRareTypes[] = {DType::kU16,        DType::kC64,
+                                           DType::kC128,       DType::kI4,
+                                           DType::kU4,         DType::kI2,
+                                           DType::kU2,         DType::kF8E4M3FN,
+                                           DType::kF8E5M2,     DType::kF8E4M3,
+                                           DType::kF8E3M4,     DType::kF8E4M3FNUZ,
+                                           DType::kF8E5M2FNUZ, DType::kF8E4M3B11FNUZ,
+                                           DType::kF8E8M0FNU,  DType::kF4E2M1FN,
+                                           DType::kF6E2M3FN,   DType::kF6E3M2FN};
+    if (options_.exact && chance(20)) return kRareTypes[number(0, options_.portable ? 0 : 17)];
     if (options_.exact) return kExactTypes[number(0, 12)];
     return chance(80) ? DType::kF32 : DType::kF64;
   }
@@ -141,6 +180,10 @@ class Maker {
       attrs.set("exponent_bits", Attr(number(3, 8)));
       attrs.set("mantissa_bits", Attr(number(1, 20)));
     }
+    // These round complex numbers within a bound only.
+    if (is_complex(t.dtype()) &&
+        (&op == &o::kDivide || &op == &o::kSign || &op == &o::kMultiply || &op == &o::kSqrt))
+      return;
     std::vector<ValueId> in;
     for (int i = 0; i < op.max_operands; ++i) in.push_back(i == 0 ? x : like(t));
     if (&op == &o::kSelect) in[0] = like(Type::tensor(DType::kBool, t.dims())), in[1] = x;
@@ -226,6 +269,12 @@ class Maker {
     std::vector<ValueId> parts = {x};
     for (int i = number(0, 5); i > 0; --i) parts.push_back(like(type(x)));
     keep(b_.op(o::kConcatenate, parts, Attrs{{"dimension", Attr(number(0, type(x).rank() - 1))}}));
+  }
+
+  GraphPtr inner(const std::vector<Type>& params, const std::vector<Type>& results) {
+    RandomProgramOptions options = options_;
+    options.num_ops = number(1, 4);
+    return Maker(random_(), options, depth_ + 1).part(params, results);
   }
 
   GraphPtr region(const OpDef& op, DType t) {
@@ -388,13 +437,21 @@ class Maker {
     const ValueId ci = cond.param(i32);
     cond.param(t);
     cond.param(t);
+    const bool random_body = depth_ < 2 && chance(60);
     const ValueId less =
         cond.one(o::kCompare, {ci, cond.constant(HostArray::scalar(std::int32_t{number(0, 4)}))},
                  Attrs{{"comparison_direction", Attr(EnumAttr("LT"))}});
     Builder body("body");
     const ValueId bi = body.param(i32), bx = body.param(t), by = body.param(t);
     const ValueId one = body.constant(HostArray::scalar(std::int32_t{1}));
-    const ValueId ni = body.one(o::kAdd, {bi, one}), nx = body.one(op, {bx, by});
+    const ValueId ni = body.one(o::kAdd, {bi, one});
+    ValueId nx;
+    if (random_body) {
+      const std::vector<ValueId> in = {bi, bx, by};
+      nx = body.inline_graph(*inner({i32, t, t}, {t}), in)[0];
+    } else {
+      nx = body.one(op, {bx, by});
+    }
     const ValueId zero = b_.constant(HostArray::scalar(std::int32_t{0}));
     keep(b_.op(o::kWhile, {zero, x, y}, Attrs{{"num_captures", Attr(1)}},
                {cond.finish({less}), body.finish({ni, nx})}));
@@ -404,6 +461,18 @@ class Maker {
     const ValueId x = any();
     const Type t = type(x);
     const ValueId y = like(t);
+    if (depth_ < 2 && chance(60)) {
+      const ValueId z = any();
+      const Type u = type(z);
+      if (chance(50)) {
+        const ValueId p = b_.constant(HostArray::scalar(chance(50)));
+        return keep(b_.op(o::kIf, {p, x, z}, Attrs{{"num_captures", Attr(2)}},
+                          {inner({t, u}, {t, u}), inner({t, u}, {t, u})}));
+      }
+      const ValueId i = b_.constant(HostArray::scalar(std::int32_t{number(-1, 3)}));
+      return keep(b_.op(o::kCase, {i, x, z}, Attrs{{"num_captures", Attr(2)}},
+                        {inner({t, u}, {u, t}), inner({t, u}, {u, t}), inner({t, u}, {u, t})}));
+    }
     const auto side = [&](int which) {
       Builder r("side");
       const ValueId a = r.param(t), c = r.param(t);
@@ -443,6 +512,7 @@ class Maker {
   std::mt19937_64 random_;
   RandomProgramOptions options_;
   Builder b_;
+  int depth_ = 0;  // of parts in parts
   std::vector<ValueId> values_;
   std::vector<const OpDef*> pointwise_;
 };

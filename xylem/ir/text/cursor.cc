@@ -244,6 +244,9 @@ std::string_view Cursor::balanced(char open, char close, std::string_view readin
       expected += c == '(' ? ')' : c == '[' ? ']' : c == '{' ? '}' : '>';
     } else if (c == '-' && raw(1) == '>') {
       ++pos_;
+    } else if (static_cast<unsigned char>(c) >= 0x7f || c == '\0') {
+      fail(pos_, reading, "names and punctuation are ASCII",
+           fmt::format("found byte 0x{:02X}", static_cast<unsigned char>(c)), "Put it into quotes");
     } else if (c == ')' || c == ']' || c == '}' || c == '>') {
       if (c != expected.back())
         fail(pos_, reading, fmt::format("expected '{}'", expected.back()),

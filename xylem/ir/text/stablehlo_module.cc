@@ -129,7 +129,11 @@ void StablehloParser::read_generic_module(Module& module) {
   c_.expect('{', "module");
   read_module_body(module, true);
   c_.expect(')', "module");
-  if (c_.peek() == '{') module.attrs = r_.read_dict(nullptr);
+  // The body has set the meshes already.
+  if (c_.peek() == '{') {
+    const Attrs given = r_.read_dict(nullptr);
+    for (const auto& [name, value] : given.entries()) module.attrs.set(name, value);
+  }
   if (auto* name = module.attrs.find("sym_name"); name && name->get<std::string>()) {
     module.name = *name->get<std::string>();
     module.attrs.erase("sym_name");

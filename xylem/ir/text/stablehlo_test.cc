@@ -314,6 +314,22 @@ module @m {
   EXPECT_EQ(where(3).source.to_string(), "f.mlir:7") << "the text's own line where none is given";
 }
 
+TEST(StablehloTextTest, MeshesOfGenericModulesAreKeptBesideItsAttributes) {
+  Module m = parse_stablehlo(R"("builtin.module"() <{sym_name = "m"}> ({
+  "sdy.mesh"() <{mesh = #sdy.mesh<["x"=2]>, sym_name = "a"}> {b = 1 : i64} : () -> ()
+  sdy.mesh @c = <[]> {stablehlo.mesh = {axes = []}}
+}) {mhlo.num_partitions = 8 : i32} : () -> ())");
+  EXPECT_EQ(print_stablehlo(m),
+            "module @m attributes {mhlo.num_partitions = 8 : i32} {\n"
+            "  sdy.mesh @a = <[\"x\"=2]> {b = 1 : i64}\n"
+            "  sdy.mesh @c = <[]> {stablehlo.mesh = {axes = []}}\n}\n");
+}
+
+TEST(StablehloTextTest, BytesOutsideOfStringsAreAscii) {
+  EXPECT_THAT(error_in("  %0 = stablehlo.add %a, %a {x = #a.b<\xff>} : tensor<2x3xf32>"),
+              HasSubstr("found byte 0xFF"));
+}
+
 TEST(StablehloTextTest, ForeignAttributesAreKeptAsTheyStand) {
   const char* text =
       R"(module @m attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32} {

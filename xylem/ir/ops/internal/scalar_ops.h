@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <type_traits>
 
 // The scalar operations that elementwise ops, reductions and cumulative ops share. Overloads that
 // are no templates win over the general ones.
@@ -42,18 +43,18 @@ template <class T>
 bool less(std::complex<T> a, std::complex<T> b) {
   return a.real() == b.real() ? a.imag() < b.imag() : a.real() < b.real();
 }
+// Of floats of any width -0 is less than +0.
 template <class T>
 bool less(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return a == b ? std::signbit(a) && !std::signbit(b) : a < b;
   return a < b;
 }
-inline bool less(double a, double b) {
-  return a == b ? std::signbit(a) && !std::signbit(b) : a < b;
-}
 template <class T>
-bool is_nan(T) {
+bool is_nan(T a) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(a);
   return false;
 }
-inline bool is_nan(double a) { return std::isnan(a); }
 template <class T>
 bool is_nan(std::complex<T> a) {
   return std::isnan(a.real()) || std::isnan(a.imag());
