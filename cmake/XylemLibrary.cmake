@@ -11,7 +11,9 @@
 #   xylem/<name>/library.cmake       included last, for what only that library needs
 #   examples/*.cc                    one executable each, run as a test: exit status 0 passes
 #   tests/<dir>/*_test.cc            tests_<dir> (and _slow, _soak), linked to every library
+#   tests/<dir>/libraries.txt        the libraries that the folder links, one a line; all without it
 #   tests/<dir>/*_tool.cc            one executable each in <build>/tests/<dir>/, for the Python tests beside it
+#   tests/<dir>/*_fuzz.cc            libFuzzer targets in <build>/tests/<dir>/, built by the fuzz preset only
 #   tests/<dir>/*_test.py            Python suites; those of tests/parity run under pytest in the parity environment
 #   benchmarks/*.cc                  one executable each, built only when asked for (target benchmarks)
 
@@ -75,6 +77,7 @@ macro(xylem_classify sources)
   set(soak_tests)
   set(bench_sources)
   set(tool_sources)
+  set(fuzz_sources)
   foreach(source IN LISTS ${sources})
     if(source MATCHES "_slow_test\\.cc$")
       list(APPEND slow_tests "${source}")
@@ -84,6 +87,8 @@ macro(xylem_classify sources)
       list(APPEND fast_tests "${source}")
     elseif(source MATCHES "_bench\\.cc$")
       list(APPEND bench_sources "${source}")
+    elseif(source MATCHES "_fuzz\\.cc$")
+      list(APPEND fuzz_sources "${source}")
     elseif(source MATCHES "_tool\\.cc$" AND source MATCHES "^${PROJECT_SOURCE_DIR}/tests/")
       list(APPEND tool_sources "${source}")
     elseif(source MATCHES "/testing/[^/]*\\.cc$")
@@ -280,13 +285,19 @@ function(xylem_programs)
 endfunction()
 
 function(xylem_spanning_tests)
-  xylem_all_libraries(kits _testkit)
+  xylem_all_libraries(all_kits _testkit)
   file(GLOB dirs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*")
   foreach(dir IN LISTS dirs)
     if(NOT IS_DIRECTORY "${dir}")
       continue()
     endif()
     cmake_path(GET dir FILENAME name)
+    # A folder links every library, or those that its libraries.txt names.
+    set(kits ${all_kits})
+    if(EXISTS "${dir}/libraries.txt")
+      file(STRINGS "${dir}/libraries.txt" kits)
+      list(TRANSFORM kits REPLACE "(.+)" "xylem_\\1_testkit")
+    endif()
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${dir}/*.cc")
     # A folder named consumer is a project of its own, built against an installed copy.
     list(FILTER sources EXCLUDE REGEX "/consumer/")
@@ -297,6 +308,19 @@ function(xylem_spanning_tests)
       set(shared tests_${name}_shared)
       add_library(${shared} STATIC ${library_sources} ${testing_sources})
       target_link_libraries(${shared} PUBLIC ${kits} GTest::gmock GTest::gtest fmt::fmt)
+      target_compile_definitions(${shared} PRIVATE XYLEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    endif()
+    if(XYLEM_FUZZ)
+      foreach(source IN LISTS fuzz_sources)
+        cmake_path(GET source STEM target)
+        add_executable(${name}_${target} "${source}")
+        set_target_properties(${name}_${target} PROPERTIES
+          OUTPUT_NAME ${target} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/${name}")
+        target_link_libraries(${name}_${target} PRIVATE ${shared} ${kits} fmt::fmt)
+        target_link_options(${name}_${target} PRIVATE -fsanitize=fuzzer)
+        string(REGEX REPLACE "_fuzz$" "" stem "${target}")
+        xylem_add_suite(fuzz fuzz "${name}/${stem}" "${name}_${target}" "tests/${name}/${target}")
+      endforeach()
     endif()
     xylem_add_tests(tests_${name} ${name} fast SOURCES ${fast_tests} LINKS ${shared} ${kits} fmt::fmt)
     xylem_add_tests(tests_${name}_slow ${name}_slow slow SOURCES ${slow_tests} LINKS ${shared} ${kits} fmt::fmt)

@@ -2,6 +2,7 @@
 
 option(XYLEM_BUILD_TESTS "Build the tests" ON)
 option(XYLEM_WERROR "Treat warnings as errors" ON)
+option(XYLEM_FUZZ "Build the fuzzers, with clang and XYLEM_SANITIZE=fuzzer-no-link,…" OFF)
 set(XYLEM_SANITIZE "" CACHE STRING "Comma-separated sanitizers for -fsanitize")
 
 if(NOT CMAKE_BUILD_TYPE)

@@ -21,7 +21,7 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HARDWARE = "hardware:"
-TIMEOUT_SECONDS = {"fast": 900, "slow": 3600, "parity": 3600, "soak": 6 * 3600}
+TIMEOUT_SECONDS = {"fast": 900, "slow": 3600, "parity": 3600, "soak": 6 * 3600, "fuzz": 6 * 3600}
 
 
 class Suite:
@@ -109,6 +109,8 @@ def soak_jobs(build_dirs, text):
         suites = read_suites(build_dirs[preset])
         if names == ["@soak"]:
             chosen = [s for s in suites if s.speed == "soak"]
+        elif names == ["@fuzz"]:
+            chosen = [s for s in suites if s.speed == "fuzz"]
         else:
             chosen = [s for s in suites if s.speed == "fast" and s.name in names]
         chosen = [s for s in chosen if not text or text in s.name]
@@ -243,6 +245,16 @@ def run_job(job, scratch):
         command = [str(job.build_dir / suite.path)]
         if text and text not in suite.name:
             return outcome
+    elif suite.kind == "fuzz":
+        # The corpus is made by the fuzzer when its folder is empty, and kept in the build; so is what broke it.
+        corpus = job.build_dir / "fuzz-corpus" / pathlib.Path(suite.path).name
+        crashes = job.build_dir / "fuzz-crashes"
+        corpus.mkdir(parents=True, exist_ok=True)
+        crashes.mkdir(exist_ok=True)
+        seconds = int(60 * float(os.environ.get("XYLEM_FUZZ_MINUTES", "10")))
+        timeout = max(timeout, seconds + 900)
+        command = [str(job.build_dir / suite.path), str(corpus), f"-max_total_time={seconds}", "-timeout=20",
+                   "-rss_limit_mb=2560", "-print_final_stats=1", f"-artifact_prefix={crashes}/{suite.name.replace('/', '-')}-"]
     elif suite.kind == "unittest":
         command = [sys.executable, str(ROOT / "tools" / "run_unittest.py"), suite.path, str(report)]
         if text:
@@ -259,7 +271,7 @@ def run_job(job, scratch):
 
     status, outcome.output, outcome.seconds = execute(command, env, timeout)
 
-    if suite.kind == "program":
+    if suite.kind in ("program", "fuzz"):
         if status == 0:
             outcome.passed = 1
         else:
@@ -340,11 +352,11 @@ def main():
         for _, preset, names, _, _ in soak_lines():
             wanted.setdefault(preset, set()).update(names)
         for preset, names in wanted.items():
-            print(preset, " ".join(sorted(f"xylem_{n}_tests" for n in names - {"@soak"} if preset != "release")))
+            print(preset, " ".join(sorted(n if n == "@fuzz" else f"xylem_{n}_tests" for n in names - {"@soak"} if preset != "release")))
         return 0
 
     if options.speeds == "soak":
-        dirs = {p: build_dir if p == "release" else build_dir / p for p in ("release", "dev", "asan", "tsan", "clang")}
+        dirs = {p: build_dir if p == "release" else build_dir / p for p in ("release", "dev", "asan", "tsan", "clang", "fuzz")}
         text, jobs = None, soak_jobs(dirs, options.filter)
         suites = [job.suite for job in jobs]
     else:
