@@ -8,6 +8,7 @@
 #include "xylem/compiler/math/expand.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
+#include "xylem/ir/ops/decompositions.h"
 #include "xylem/ir/ops/linalg.h"
 
 namespace xylem::compiler {
@@ -116,6 +117,7 @@ const std::unordered_map<const ir::OpDef*, Rule>& rules() {
       {&o::kTriangularSolve, lower_triangular_solve},
       {&o::kFft, lower_fft},
       {&o::kCustomCall, lower_custom_call},
+      {&o::kLuPivotsToPermutation, lower_lu_pivots},
       {&o::kAfterAll, [](Lowering&, const Op&) {}},
       {&o::kRngBitGenerator, lower_rng_bit_generator},
       {&o::kRng, lower_rng},

@@ -94,6 +94,7 @@ void lower_cholesky(Lowering& l, const ir::Op& op);
 void lower_triangular_solve(Lowering& l, const ir::Op& op);
 void lower_fft(Lowering& l, const ir::Op& op);
 void lower_custom_call(Lowering& l, const ir::Op& op);
+void lower_lu_pivots(Lowering& l, const ir::Op& op);
 void lower_rng_bit_generator(Lowering& l, const ir::Op& op);
 void lower_rng(Lowering& l, const ir::Op& op);
 

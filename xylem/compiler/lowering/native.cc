@@ -1,5 +1,6 @@
 #include <complex>
 #include <functional>
+#include <numeric>
 
 #include "xylem/compiler/lowering/lowering.h"
 #include "xylem/compiler/native/fft.h"
@@ -113,6 +114,30 @@ void lower_fft(Lowering& l, const Op& op) {
       l, op,
       [=](void* const* p) { (wide ? fft<double> : fft<float>)(kind, p[0], p[1], batch, length); },
       static_cast<double>(t.size()) * 20);
+}
+
+// As xylem.lu_pivots_to_permutation is evaluated, without its loop over whole rows.
+void lower_lu_pivots(Lowering& l, const Op& op) {
+  const ir::Type &pivots = l.graph().type(op.operands[0]), &out = l.graph().type(op.results[0]);
+  const std::int64_t k = pivots.dim(pivots.rank() - 1), n = out.dim(out.rank() - 1);
+  const std::int64_t batch = n == 0 ? 0 : out.size() / n;
+  call(
+      l, op,
+      [=](void* const* p) {
+        const auto* swaps = static_cast<const std::int32_t*>(p[0]);
+        auto* order = static_cast<std::int32_t*>(p[1]);
+        for (std::int64_t b = 0; b < batch; ++b, swaps += k, order += n) {
+          std::iota(order, order + n, 0);
+          for (std::int64_t i = 0; i < k; ++i) {
+            const std::int64_t j = swaps[i];
+            if (j >= 0 && j < n)
+              std::swap(order[i], order[j]);
+            else
+              order[i] = 0;
+          }
+        }
+      },
+      static_cast<double>(out.size()) * 2);
 }
 
 // A routine of LAPACK; other targets have no code.

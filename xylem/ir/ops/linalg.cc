@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "xylem/ir/ops/decompositions.h"
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/internal/eval_util.h"
 #include "xylem/ir/ops/internal/shape_util.h"
@@ -402,7 +403,23 @@ const OpDef kFft = {.name = "stablehlo.fft",
                     .result_labels = "c2 c5"};
 
 Family linalg_family() {
-  static const OpDef* const kOps[] = {&kCholesky, &kTriangularSolve, &kFft};
+  static const OpDef* const kOps[] = {&kCholesky,
+                                      &kTriangularSolve,
+                                      &kFft,
+                                      &kLu,
+                                      &kLuPivotsToPermutation,
+                                      &kGeqrf,
+                                      &kGeqp3,
+                                      &kHouseholderProduct,
+                                      &kOrmqr,
+                                      &kQr,
+                                      &kEigh,
+                                      &kSvd,
+                                      &kEig,
+                                      &kSchur,
+                                      &kHessenberg,
+                                      &kTridiagonal,
+                                      &kTridiagonalSolve};
   return kOps;
 }
 

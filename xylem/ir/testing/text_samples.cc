@@ -318,6 +318,23 @@ graph @cumulative(%0: f32[2,3]) -> (f32[2,3], f32[2,3], f32[2,3], f32[2,3], i32[
   %6 = xylem.argmin(%0) {dimension = 0, index_dtype = dtype i64} : i64[3]
   return %1, %2, %3, %4, %5, %6
 }
+graph @factorisations(%0: f32[3,2], %1: c64[2,2], %2: i32[2], %3: f32[2], %4: f32[3]) -> (f32[3,2], i32[2], f32[3,2], c64[2,2], f32[2], c64[2], c64[2,2], f32[2], f32[3,2]) {
+  %5, %6, %7 = xylem.lu(%0) : f32[3,2], i32[2], i32[3]
+  %8 = xylem.lu_pivots_to_permutation(%6) {permutation_size = 3} : i32[3]
+  %9, %10 = xylem.geqrf(%0) : f32[3,2], f32[2]
+  %11, %12, %13 = xylem.geqp3(%0, %2) : f32[3,2], i32[2], f32[2]
+  %14 = xylem.householder_product(%9, %10) : f32[3,2]
+  %15 = xylem.ormqr(%9, %10, %0) {left = true, transpose = true} : f32[3,2]
+  %16, %17, %18 = xylem.qr(%0) {full_matrices = true, pivoting = true} : f32[3,3], f32[3,2], i32[2]
+  %19, %20 = xylem.eigh(%1) {lower = true} : c64[2,2], f32[2]
+  %21, %22, %23 = xylem.svd(%0) {algorithm = #QR, compute_uv = true} : f32[2], f32[3,2], f32[2,2]
+  %24, %25 = xylem.eig(%1) {compute_left_eigenvectors = true} : c64[2], c64[2,2]
+  %26 = xylem.schur(%1) : c64[2,2]
+  %27, %28 = xylem.hessenberg(%1) : c64[2,2], c64[1]
+  %29, %30, %31, %32 = xylem.tridiagonal(%1) {lower = false} : c64[2,2], f32[2], f32[1], c64[1]
+  %33 = xylem.tridiagonal_solve(%4, %4, %4, %0) : f32[3,2]
+  return %15, %12, %14, %26, %20, %24, %25, %30, %33
+}
 graph @kernel(%0: i64[], %1: ref<f32[64]>, %2: ref<f32[8], scratch>, %3: i1[8], %4: i32[8]) -> () {
   %5 = kernel.load(%1, %0, %3) {dims = [0], masked, shape = [8]} : f32[8]
   %6 = kernel.fma(%5, %5, %5) : f32[8]
