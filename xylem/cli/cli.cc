@@ -88,9 +88,29 @@ int run(int argc, const char* const* argv) {
       data->add_subcommand("batches", "Write the first batches that training takes");
   add_config(*batches, config);
   batches->add_option("--steps", steps, "Number of batches")->required();
-  batches->add_option("--out", out, "The .npy file to write: u8[steps, batch, length + 1]")
+  batches
+      ->add_option("--out", out,
+                   "The file to write: .npy, u8[steps, batch, length + 1]; .npz of rows for "
+                   "dataset_type=grain")
       ->required();
   batches->callback(with_config([&] { return data_batches_command(config, steps, out); }));
+
+  PipelineArguments pipeline;
+  CLI::App* look = data->add_subcommand(
+      "pipeline", "Run a training's input alone, and show where its time goes");
+  add_config(*look, config);
+  look->add_option("--steps", pipeline.steps, "Batches to take")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  look->add_option("--seconds", pipeline.seconds, "Stop after so many; 0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  look->add_option("--dot", pipeline.dot, "Write the picture for Graphviz to this file");
+  look->add_option("--html", pipeline.html,
+                   "Write the picture as a page to this file, anew every second while it runs");
+  look->add_flag("--debug", pipeline.debug,
+                 "One thread; write every node's elements to standard error");
+  look->callback(with_config([&] { return data_pipeline_command(config, pipeline); }));
   add_data_commands(*data, command);
 
   add_program_commands(app, command);

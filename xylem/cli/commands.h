@@ -33,11 +33,19 @@ struct GenerateArguments {
   bool json = false;
 };
 
+struct PipelineArguments {
+  std::int64_t steps = 100;
+  double seconds = 0;  // 0: no limit
+  bool debug = false;
+  std::string dot, html;
+};
+
 // Each returns the exit status and throws Error.
 int train_command(const ConfigArguments& arguments);
 int init_command(const ConfigArguments& arguments, const std::string& out);
 int data_batches_command(const ConfigArguments& arguments, std::int64_t steps,
                          const std::string& out);
+int data_pipeline_command(const ConfigArguments& arguments, const PipelineArguments& pipeline);
 int generate_command(const GenerateArguments& arguments);
 
 }  // namespace xylem::cli

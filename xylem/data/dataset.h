@@ -87,9 +87,10 @@ class DatasetBase {
   // The graph as an indented tree, from the output down to the sources: nodes, element types,
   // shapes, and counts and times where they were measured (PipelineOptions::timing).
   std::string describe(const DescribeOptions& o = {}) const;
-  // The same for Graphviz, and as a page with the picture and a table.
+  // The same for Graphviz, and as a page with the picture and a table; a browser loads the page
+  // again every `refresh_seconds`, if that is positive.
   std::string dot() const;
-  std::string html() const;
+  std::string html(int refresh_seconds = 0) const;
   // In one line, what limits the pipeline and what to do.
   std::string verdict() const;
 

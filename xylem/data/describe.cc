@@ -15,8 +15,11 @@ struct Row {
   int depth;
 };
 
+// Nodes that hand everything through, those with options too.
+bool is_hidden(const Node& n) { return n.is_mark() || n.kind() == "mark"; }
+
 void collect(const Node& n, int depth, std::vector<Row>& rows) {
-  if (!n.is_mark()) rows.push_back({&n, depth++});
+  if (!is_hidden(n)) rows.push_back({&n, depth++});
   constexpr std::size_t kMaxShown = 16;
   for (std::size_t i = 0; i < std::min(n.parents().size(), kMaxShown); ++i)
     collect(*n.parents()[i], depth, rows);
@@ -145,19 +148,22 @@ std::string DatasetBase::dot() const {
   for (const auto& [node, id] : ids)
     for (const auto& parent : node->parents()) {
       const Node* p = parent.get();
-      while (p->is_mark()) p = p->parents()[0].get();
+      while (is_hidden(*p)) p = p->parents()[0].get();
       if (const auto i = ids.find(p); i != ids.end())
         out += fmt::format("  n{} -> n{};\n", i->second, id);
     }
   return out + "}\n";
 }
 
-std::string DatasetBase::html() const {
+std::string DatasetBase::html(int refresh_seconds) const {
   std::vector<Row> rows;
   collect(*node_, 0, rows);
   const auto measured = measure(rows);
-  std::string out =
-      "<!doctype html><meta charset=\"utf-8\"><title>data pipeline</title><style>"
+  std::string out = "<!doctype html><meta charset=\"utf-8\"><title>data pipeline</title>";
+  if (refresh_seconds > 0)
+    out += fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">", refresh_seconds);
+  out +=
+      "<style>"
       "body{font:14px sans-serif;margin:2em}td,th{padding:3px 10px;text-align:left}"
       "tr:nth-child(even){background:#f4f4f4}.bar{background:#e07b39;height:10px}"
       ".node{border:1px solid #999;border-radius:4px;padding:4px 8px;display:inline-block;"

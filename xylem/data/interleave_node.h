@@ -55,8 +55,8 @@ class ThreadPrefetchIterator final : public Iterator<T> {
       return e;
     }
     if (ended_) return std::nullopt;
-    ring_->start();
     const std::int64_t begin = this->eval_.timing ? now_ns() : 0;
+    ring_->start();
     const std::optional<std::size_t> k = ring_->take();
     if (this->eval_.timing) {
       NodeStats& s = this->node_->stats();

@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "xylem/base/error.h"
+#include "xylem/base/file.h"
+#include "xylem/data/formats/transform.h"
+#include "xylem/data/record_source.h"
 #include "xylem/data/text.h"
 
 namespace xylem::data {
@@ -90,6 +93,51 @@ std::string TextCorpus::get(std::int64_t i) const {
                       fmt::format("a JSON object with a text `{}`", c.field),
                       fmt::format("{:.100}", document), "Name the field that holds the text"});
   return field->get<std::string>();
+}
+
+// ---- documents of record files
+
+namespace {
+
+// The one text that a field holds.
+std::string text_of_field(const Fields& fields, const std::string& column) {
+  const Value* v = find_field(fields, column);
+  const auto* list = v == nullptr ? nullptr : v->get_if<List>();
+  if (list != nullptr && list->size() == 1) v = &list->front();
+  if (v != nullptr) {
+    if (const auto* s = v->get_if<std::string>()) return *s;
+    if (const auto* b = v->get_if<Bytes>()) return b->data;
+  }
+  std::string names;
+  for (const auto& [name, value] : fields) names += (names.empty() ? "" : ", ") + name;
+  throw_user_error({fmt::format("document: field \"{}\"", column), "one text in each record",
+                    v == nullptr ? fmt::format("the record has the fields {:.200}", names)
+                                 : fmt::format("{:.100}", to_json(*v)),
+                    "Name the column that holds the text"});
+}
+
+}  // namespace
+
+MapDataset<std::string> documents(std::string_view dataset_path, const DocumentOptions& o) {
+  std::string format = o.format;
+  std::vector<std::string> files;
+  if (dataset_path != "bible") {
+    files = path_exists(std::string(dataset_path)) && is_directory(std::string(dataset_path)) &&
+                    !detect_format(std::string(dataset_path)).empty()
+                ? std::vector<std::string>{std::string(dataset_path)}
+                : text_files(dataset_path);
+    if (format.empty()) format = detect_format(files[0]);
+  }
+  if (format.empty() || format == "text")
+    return source(TextCorpus(dataset_path, o.split), std::string(dataset_path));
+  return records(files, {.format = format})
+      .map(
+          [column = o.column](Record r) {
+            if (!r.fields.empty()) return text_of_field(r.fields, column);
+            if (column.empty()) return std::move(r.bytes);
+            return text_of_field(decode_example(r.bytes), column);
+          },
+          "document");
 }
 
 // ---- hooks
@@ -188,13 +236,30 @@ LmExample shifted(const TokenSequence& s) {
   return e;
 }
 
-void check_lm_options(const std::vector<WeightedCorpus>& corpora, const LmOptions& o) {
+// One document as a row of T tokens.
+LmBatch padded_row(const LmExample& e, std::int64_t T) {
+  const std::int64_t n = std::min(T, e.inputs.size());
+  const auto padded = [&](const HostArray& a) {
+    HostArray out = HostArray::zeros(a.dtype(), {T});
+    std::copy_n(a.data(), n * dtype_bytes(a.dtype()), out.data());
+    return out;
+  };
+  LmBatch row{padded(e.inputs), padded(e.targets), padded(e.weights), HostArray::zeros(DType::kI32, {T}),
+              HostArray::zeros(DType::kI32, {T})};
+  for (std::int64_t i = 0; i < n; ++i) {
+    row.segment_ids.as<std::int32_t>()[i] = 1;
+    row.positions.as<std::int32_t>()[i] = static_cast<std::int32_t>(i);
+  }
+  return row;
+}
+
+void check_lm_options(const std::vector<WeightedDocuments>& corpora, const LmOptions& o) {
   if (o.sequence_length < 1 || o.batch_size < 1)
     throw_user_error({"language_model_batches: sequence_length, batch_size", "at least 1",
                       fmt::format("{}, {}", o.sequence_length, o.batch_size),
                       "Give the number of tokens in a row and of rows in a batch"});
   for (std::size_t i = 0; i < corpora.size(); ++i)
-    if (corpora[i].corpus.size() == 0)
+    if (corpora[i].documents.size() == 0)
       throw_user_error({fmt::format("language_model_batches: corpus {}", i),
                         "at least one document", "none", "Name other files or another split"});
 }
@@ -203,6 +268,14 @@ void check_lm_options(const std::vector<WeightedCorpus>& corpora, const LmOption
 
 IterDataset<LmBatch> language_model_batches(const std::vector<WeightedCorpus>& corpora,
                                             LmOptions o) {
+  std::vector<WeightedDocuments> parts;
+  for (std::size_t i = 0; i < corpora.size(); ++i)
+    parts.push_back({source(corpora[i].corpus, fmt::format("corpus {}", i)), corpora[i].weight});
+  return language_model_batches(parts, std::move(o));
+}
+
+IterDataset<LmBatch> language_model_batches(const std::vector<WeightedDocuments>& corpora,
+                                            LmOptions o) {
   internal::check_some("language_model_batches", corpora.size());
   check_lm_options(corpora, o);
   if (!o.tokenizer) o.tokenizer = std::make_shared<ByteTokenizer>();
@@ -210,7 +283,7 @@ IterDataset<LmBatch> language_model_batches(const std::vector<WeightedCorpus>& c
   std::vector<MapDataset<std::string>> parts;
   std::vector<double> weights;
   for (std::size_t i = 0; i < corpora.size(); ++i) {
-    MapDataset<std::string> d = source(corpora[i].corpus, fmt::format("corpus {}", i));
+    MapDataset<std::string> d = corpora[i].documents;
     if (o.shuffle) d = d.shuffle(static_cast<std::uint32_t>(o.seed + i));
     parts.push_back(d.repeat(o.num_epochs));
     weights.push_back(corpora[i].weight);
@@ -251,21 +324,27 @@ IterDataset<LmBatch> language_model_batches(const std::vector<WeightedCorpus>& c
     return examples.concat_then_split({.length = length})
         .map(to_row)
         .batch(o.batch_size, o.drop_remainder);
-  return examples
-      .flat_map(
-          [T](const LmExample& e) {
-            std::vector<LmExample> pieces;
-            for (std::int64_t at = 0; at < e.inputs.size(); at += T) {
-              const std::int64_t end = std::min(at + T, e.inputs.size());
-              pieces.push_back({slice_rows(e.inputs, at, end), slice_rows(e.targets, at, end),
-                                slice_rows(e.weights, at, end)});
-            }
-            return pieces;
-          },
-          "cut")
-      .first_fit_pack({.length = length, .num_packing_bins = o.num_packing_bins, .seed = o.seed})
-      .map(to_row)
-      .batch(o.batch_size, o.drop_remainder);
+  if (o.packing == LmPacking::none)
+    return examples.map([T](const LmExample& e) { return padded_row(e, T); }, "pad")
+        .batch(o.batch_size, o.drop_remainder);
+  const PackOptions fit{.length = length,
+                        .num_packing_bins = o.num_packing_bins,
+                        .seed = o.seed,
+                        .max_sequences_per_bin = o.max_segments_per_seq};
+  const IterDataset<LmExample> pieces = examples.flat_map(
+      [T](const LmExample& e) {
+        std::vector<LmExample> out;
+        for (std::int64_t at = 0; at < e.inputs.size(); at += T) {
+          const std::int64_t end = std::min(at + T, e.inputs.size());
+          out.push_back({slice_rows(e.inputs, at, end), slice_rows(e.targets, at, end),
+                         slice_rows(e.weights, at, end)});
+        }
+        return out;
+      },
+      "cut");
+  const auto packed =
+      o.packing == LmPacking::best_fit ? pieces.best_fit_pack(fit) : pieces.first_fit_pack(fit);
+  return packed.map(to_row).batch(o.batch_size, o.drop_remainder);
 }
 
 }  // namespace xylem::data

@@ -50,6 +50,17 @@ class TextCorpus {
   std::shared_ptr<const Contents> contents_;
 };
 
+// How documents are found in files.
+struct DocumentOptions {
+  std::string format;           // of record files, as for open_records; told by the file if empty
+  std::string column = "text";  // of records with fields, and of tf.train.Examples in the others;
+                                // if empty, the bytes of a record are the document
+  DocumentSplit split = DocumentSplit::paragraph;  // of plain text
+};
+// Documents of record files or of texts: `dataset_path` as for load_text, all files of one kind.
+// UserError where a record has no such column, or it is neither text nor bytes.
+MapDataset<std::string> documents(std::string_view dataset_path, const DocumentOptions& options);
+
 // Tokens of a document, and how much each counts as a target (1 everywhere if empty).
 struct TokenSequence {
   std::vector<std::int32_t> tokens;
@@ -85,6 +96,8 @@ std::vector<ChatMessage> parse_chat(std::string_view json);
 enum class LmPacking : std::uint8_t {
   concat_then_split,  // full rows; documents are cut
   first_fit,          // documents stay whole where they fit a row, rows are padded
+  best_fit,           // the same; each goes where it leaves least room
+  none,               // one document a row: what is longer is cut off, what is shorter padded
 };
 
 struct LmOptions {
@@ -93,7 +106,8 @@ struct LmOptions {
   // Where the tokenizer has such tokens.
   bool add_bos = true, add_eos = true;
   LmPacking packing = LmPacking::concat_then_split;
-  std::int64_t num_packing_bins = 64;
+  std::int64_t num_packing_bins = 64;                     // of first_fit and best_fit
+  std::optional<std::int64_t> max_segments_per_seq = {};  // of the same
   DocumentHook hook = {};
   // Instead of tokenizer, add_bos, add_eos: tokens of a document (chat, for instance).
   std::function<TokenSequence(const std::string& document)> tokenize = {};
@@ -116,8 +130,15 @@ struct WeightedCorpus {
   double weight = 1;
 };
 
+struct WeightedDocuments {
+  MapDataset<std::string> documents;
+  double weight = 1;
+};
+
 // Documents of all corpora in proportion to their weights, shuffled by epoch, tokenized, packed,
 // batched.
+IterDataset<LmBatch> language_model_batches(const std::vector<WeightedDocuments>& corpora,
+                                            LmOptions options);
 IterDataset<LmBatch> language_model_batches(const std::vector<WeightedCorpus>& corpora,
                                             LmOptions options);
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "xylem/base/file.h"
+#include "xylem/data/formats/record.h"
+#include "xylem/data/formats/transform.h"
 #include "xylem/data/text.h"
 
 namespace xylem::data {
@@ -110,6 +112,50 @@ TEST(LanguageModelBatches, KeepDocumentsWholeWhenTheyFit) {
     rows.insert(row);
   }
   EXPECT_EQ(rows, (std::multiset<std::string>{"abcde", "fghxy", "m...."}));
+}
+
+TEST(LanguageModelBatches, GiveOneDocumentARowWithoutPacking) {
+  const auto corpus = TextCorpus::of_text("abc\nabcdefgh\n", DocumentSplit::line);
+  auto batches = language_model_batches({{corpus, 1.0}}, {.sequence_length = 4,
+                                                          .batch_size = 2,
+                                                          .packing = LmPacking::none,
+                                                          .shuffle = false,
+                                                          .num_epochs = 1})
+                     .iterator();
+  const LmBatch b = batches.next().value();
+  EXPECT_THAT(b.inputs.to_vector<std::int32_t>(), ElementsAre('a', 'b', 0, 0, 'a', 'b', 'c', 'd'));
+  EXPECT_THAT(b.targets.to_vector<std::int32_t>(), ElementsAre('b', 'c', 0, 0, 'b', 'c', 'd', 'e'));
+  EXPECT_THAT(b.weights.to_vector<float>(), ElementsAre(1, 1, 0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(b.segment_ids.to_vector<std::int32_t>(), ElementsAre(1, 1, 0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(b.positions.to_vector<std::int32_t>(), ElementsAre(0, 1, 0, 0, 0, 1, 2, 3));
+}
+
+TEST(Documents, ComeFromColumnsFeaturesAndLines) {
+  const std::string dir = make_temporary_directory("documents-test");
+  const auto all = [&](const std::string& name, const DocumentOptions& o) {
+    std::vector<std::string> out;
+    const auto d = xylem::data::documents(join_path(dir, name), o);
+    for (std::int64_t i = 0; i < d.size(); ++i) out.push_back(d.at(i).value());
+    return out;
+  };
+  write_file(join_path(dir, "a.jsonl"), "{\"n\": 1, \"body\": \"one\"}\n{\"body\": \"two\"}\n");
+  EXPECT_THAT(all("a.jsonl", {.column = "body"}), ElementsAre("one", "two"));
+  EXPECT_THAT(error_of([&] { all("a.jsonl", {}); }),
+              HasSubstr("one text in each record; the record has the fields n, body"));
+  EXPECT_THAT(error_of([&] { all("a.jsonl", {.column = "n"}); }), HasSubstr("; 1"));
+
+  Fields f;
+  f.emplace_back("text", "in an example");
+  const auto writer = create_records(join_path(dir, "b.array_record"));
+  writer->write_bytes(encode_example(f));
+  writer->close();
+  EXPECT_THAT(all("b.array_record", {}), ElementsAre("in an example"));
+  EXPECT_THAT(all("b.array_record", {.column = ""}), ElementsAre(encode_example(f)));
+
+  write_file(join_path(dir, "c.txt"), "p\nq\n\nr\n");
+  EXPECT_THAT(all("c.txt", {}), ElementsAre("p\nq", "r"));
+  EXPECT_THAT(all("c.txt", {.split = DocumentSplit::line}), ElementsAre("p", "q", "r"));
+  remove_tree(dir);
 }
 
 TEST(LanguageModelBatches, MixCorporaByWeightAndResume) {

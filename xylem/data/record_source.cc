@@ -19,9 +19,10 @@ MapDataset<Record> records(const std::string& path, const ReadOptions& options) 
 }
 
 MapDataset<Record> records(std::span<const std::string> paths, const ReadOptions& options) {
-  return source(
-      RecordSource(open_records(paths, options)),
-      paths.empty() ? "no files" : fmt::format("{} and {} more", paths[0], paths.size() - 1));
+  return source(RecordSource(open_records(paths, options)),
+                paths.size() == 1 ? paths[0]
+                : paths.empty()   ? "no files"
+                                  : fmt::format("{} and {} more", paths[0], paths.size() - 1));
 }
 
 MapDataset<std::string> record_bytes(const std::string& path, const ReadOptions& options) {

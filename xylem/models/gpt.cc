@@ -21,6 +21,14 @@ Array Block::operator()(const ArrayArg& x) const {
   return h + mlp(mlp_norm(h));
 }
 
+Array Block::operator()(const ArrayArg& x, const Packing& packing) const {
+  // [B, 1, T, T]: the same for all heads.
+  Array mask = equal(expand_dims(expand_dims(packing.segment_ids, 1), 3),
+                     expand_dims(expand_dims(packing.segment_ids, 1), 2));
+  Array h = x.array + attention(attention_norm(x), packing.positions, mask);
+  return h + mlp(mlp_norm(h));
+}
+
 std::pair<Array, nn::KVCache> Block::operator()(const ArrayArg& x, const nn::KVCache& cache) const {
   auto [y, next] = attention(attention_norm(x), cache);
   Array h = x.array + y;
@@ -61,6 +69,19 @@ Array Gpt::operator()(const ArrayArg& tokens) const {
       x = xylem::remat([](const Block& block, const Array& h) { return block(h); })(b, x);
     else
       x = b(x);
+  }
+  return embed.attend(norm(x));
+}
+
+Array Gpt::operator()(const ArrayArg& tokens, const Packing& packing) const {
+  Array x = embed_tokens(*this, tokens, packing.positions);
+  for (const Block& b : layers) {
+    if (remat)
+      x = xylem::remat([](const Block& block, const Array& h, const Packing& p) {
+        return block(h, p);
+      })(b, x, packing);
+    else
+      x = b(x, packing);
   }
   return embed.attend(norm(x));
 }

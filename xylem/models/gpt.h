@@ -31,6 +31,12 @@ struct Mlp {
   Array operator()(const ArrayArg& x) const { return down(nn::gelu(up(x))); }
 };
 
+// Rows that hold several sequences: tokens attend within their own only. Segment ids and positions
+// i32[B, T]; positions count from 0 in each sequence.
+struct Packing {
+  Array segment_ids, positions;
+};
+
 // x + attention(norm(x)), then x + mlp(norm(x)).
 struct Block {
   nn::RMSNorm attention_norm;
@@ -39,6 +45,7 @@ struct Block {
   Mlp mlp;
 
   Array operator()(const ArrayArg& x) const;
+  Array operator()(const ArrayArg& x, const Packing& packing) const;
   std::pair<Array, nn::KVCache> operator()(const ArrayArg& x, const nn::KVCache& cache) const;
 };
 
@@ -53,6 +60,7 @@ struct Gpt {
   static Gpt make(const GptConfig& config, nn::Rngs& rngs);
   // tokens i32[B, T] -> logits [B, T, V].
   Array operator()(const ArrayArg& tokens) const;
+  Array operator()(const ArrayArg& tokens, const Packing& packing) const;
   // Continues from the caches (one per layer): logits of the given tokens and the new caches.
   std::pair<Array, std::vector<nn::KVCache>> operator()(
       const ArrayArg& tokens, const std::vector<nn::KVCache>& caches) const;

@@ -70,6 +70,14 @@ Array MultiHeadAttention::operator()(const ArrayArg& x) const {
   return out(y.reshape({B, T, num_heads * head_dim}));
 }
 
+Array MultiHeadAttention::operator()(const ArrayArg& x, const ArrayArg& positions,
+                                     const ArrayArg& mask) const {
+  std::int64_t B = x.array.dim(0), T = x.array.dim(1);
+  Projected p = project(*this, x.array, &positions.array);
+  Array y = dot_product_attention(p.q, p.k, p.v, {.is_causal = is_causal, .mask = mask.array});
+  return out(y.reshape({B, T, num_heads * head_dim}));
+}
+
 std::pair<Array, KVCache> MultiHeadAttention::operator()(const ArrayArg& x,
                                                          const KVCache& cache) const {
   std::int64_t B = x.array.dim(0), T = x.array.dim(1), S = cache.key.dim(1);

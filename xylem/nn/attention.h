@@ -40,6 +40,9 @@ struct MultiHeadAttention {
   static MultiHeadAttention make(std::int64_t features, Rngs& rngs, const AttentionConfig& config);
   // x: [B, T, D].
   Array operator()(const ArrayArg& x) const;
+  // Packed rows: positions i32[B, T] for the rotary turn; mask bool, broadcasts to [B, H, T, T],
+  // and is met by is_causal.
+  Array operator()(const ArrayArg& x, const ArrayArg& positions, const ArrayArg& mask) const;
   // Appends x's T positions to the cache and attends to everything in it. A write past the end of
   // the cache is clamped to its last slots.
   std::pair<Array, KVCache> operator()(const ArrayArg& x, const KVCache& cache) const;

@@ -25,13 +25,49 @@ const ConfigKey kKeys[] = {
     {"run_name", G::kRun, &C::run_name, "name of the run's folder"},
     {"base_output_directory", G::kRun, &C::base_output_directory, "where run folders lie"},
 
+    {"dataset_type", G::kData, &C::dataset_type,
+     "windows: the texts are joined and cut; grain: documents are tokenized and packed", kFixed},
     {"dataset_path", G::kData, &C::dataset_path,
      "\"bible\", or text files: paths, patterns and directories separated by commas", kFixed},
-    {"max_target_length", G::kData, &C::max_target_length,
-     "tokens that the model sees at once; one token is one byte", kFixed},
-    {"per_device_batch_size", G::kData, &C::per_device_batch_size, "windows in a training step"},
+    {"grain_train_files", G::kData, &C::grain_train_files,
+     "grain: PATH,WEIGHT;PATH,WEIGHT of texts or record files; empty: dataset_path", kFixed},
+    {"grain_eval_files", G::kData, &C::grain_eval_files,
+     "grain: the same for validation; empty: the last 1/20 of each corpus' documents", kFixed},
+    {"grain_file_type", G::kData, &C::grain_file_type,
+     "grain: array_record, parquet, tfrecord, jsonl, text, …; empty: told by the file", kFixed},
+    {"document_split", G::kData, &C::document_split,
+     "grain: what a document of a text is: file, line or paragraph", kFixed},
+    {"train_data_columns", G::kData, &C::train_data_columns,
+     "grain: column, or feature of tf.train.Examples, that holds the text; empty: the record",
+     kFixed},
+    {"tokenizer_type", G::kData, &C::tokenizer_type, "byte: a token is a byte", kFixed},
+    {"add_bos", G::kData, &C::add_bos,
+     "grain: begin documents with the tokenizer's first token, where it has one", kFixed},
+    {"add_eos", G::kData, &C::add_eos, "grain: the same for the end", kFixed},
+    {"packing", G::kData, &C::packing,
+     "grain: several documents in a row; false: one, cut or padded", kFixed},
+    {"grain_packing_type", G::kData, &C::grain_packing_type,
+     "grain: first_fit, best_fit, or concat_then_split (full rows, documents are cut)", kFixed},
+    {"max_segments_per_seq", G::kData, &C::max_segments_per_seq,
+     "grain: documents in a row of first_fit and best_fit; not positive: any number", kFixed},
+    {"fim_rate", G::kData, &C::fim_rate,
+     "grain: share of documents that come as prefix, suffix, middle; their marks are the three "
+     "tokens behind the tokenizer's",
+     kFixed},
+    {"fim_spm_rate", G::kData, &C::fim_spm_rate,
+     "grain: share of those that come as suffix, prefix, middle", kFixed},
+    {"use_sft", G::kData, &C::use_sft,
+     "grain: documents are lines {\"messages\": [{\"role\": …, \"content\": …}]}, written as "
+     "ChatML",
+     kFixed},
+    {"sft_train_on_completion_only", G::kData, &C::sft_train_on_completion_only,
+     "with use_sft: only what the assistant says is learnt", kFixed},
+    {"max_target_length", G::kData, &C::max_target_length, "tokens that the model sees at once",
+     kFixed},
+    {"per_device_batch_size", G::kData, &C::per_device_batch_size,
+     "windows or rows in a training step"},
     {"enable_data_shuffling", G::kData, &C::enable_data_shuffling,
-     "visit the windows in an order drawn anew for each epoch", kFixed},
+     "visit windows or documents in an order drawn anew for each epoch", kFixed},
     {"data_shuffle_seed", G::kData, &C::data_shuffle_seed, "seed of that order", kFixed},
 
     {"vocab_size", G::kModel, &C::vocab_size, "rows of the embedding", kFixed},
@@ -101,6 +137,8 @@ const ConfigKey kKeys[] = {
      "temperature of the sample"},
     {"peak_flops", G::kReport, &C::peak_flops,
      "f32 operations per second that mfu divides by; 0: measured at the first start"},
+    {"input_statistics", G::kReport, &C::input_statistics,
+     "measure the input; input.html in the run's folder says where its time goes"},
 };
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -303,6 +341,25 @@ void validate(const Config& c) {
     require(value <= limit, key, "at most 2^30", number(value), "Give a smaller number");
   require(c.vocab_size >= 256 && c.vocab_size <= limit, "vocab_size",
           "at least 256, as tokens are bytes", number(c.vocab_size), "Set vocab_size=256");
+  const auto one_of = [&](std::string_view key, const std::string& value,
+                          std::initializer_list<std::string_view> known) {
+    std::string list;
+    for (const std::string_view k : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", k);
+    require(std::find(known.begin(), known.end(), value) != known.end(), key, "one of " + list,
+            value, "Set one of these");
+  };
+  one_of("dataset_type", c.dataset_type, {"windows", "grain"});
+  one_of("tokenizer_type", c.tokenizer_type, {"byte"});
+  one_of("document_split", c.document_split, {"file", "line", "paragraph"});
+  one_of("grain_packing_type", c.grain_packing_type,
+         {"first_fit", "best_fit", "concat_then_split"});
+  require(c.fim_rate >= 0 && c.fim_rate <= 1, "fim_rate", "0 to 1", number(c.fim_rate),
+          "Give 0 for never");
+  require(c.fim_spm_rate >= 0 && c.fim_spm_rate <= 1, "fim_spm_rate", "0 to 1",
+          number(c.fim_spm_rate), "Give 0 for never");
+  require(c.fim_rate == 0 || c.vocab_size >= 259, "vocab_size",
+          "at least 259 with fim_rate: bytes and three marks", number(c.vocab_size),
+          "Set vocab_size=259");
   require(c.trainable_position_size <= limit &&
               (c.trainable_position_size <= 0 || c.trainable_position_size >= c.max_target_length),
           "trainable_position_size", "at least max_target_length, or -1 for rotary positions",

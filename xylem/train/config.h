@@ -18,7 +18,23 @@ struct Config {
   std::string run_name;
   std::string base_output_directory = "runs";
   // data
+  std::string dataset_type = "windows";
   std::string dataset_path = "bible";
+  std::string grain_train_files;
+  std::string grain_eval_files;
+  std::string grain_file_type;
+  std::string document_split = "paragraph";
+  std::string train_data_columns = "text";
+  std::string tokenizer_type = "byte";
+  bool add_bos = true;
+  bool add_eos = true;
+  bool packing = true;
+  std::string grain_packing_type = "first_fit";
+  std::int64_t max_segments_per_seq = -1;
+  double fim_rate = 0;
+  double fim_spm_rate = 0.5;
+  bool use_sft = false;
+  bool sft_train_on_completion_only = true;
   std::int64_t max_target_length = 256;
   std::int64_t per_device_batch_size = 8;
   bool enable_data_shuffling = true;
@@ -68,6 +84,7 @@ struct Config {
   std::int64_t max_predict_length = 300;
   double decode_sampling_temperature = 0.8;
   double peak_flops = 0;
+  bool input_statistics = false;
 };
 
 enum class KeyGroup : std::uint8_t { kRun, kData, kModel, kOptimizer, kLoop, kReport };

@@ -4,6 +4,8 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <variant>
 
 #include "xylem/base/error.h"
 #include "xylem/base/file.h"
@@ -44,16 +46,23 @@ TEST_F(ConfigTest, TheTableHasEveryFieldOnceWithADescription) {
     EXPECT_FALSE(k.doc.empty()) << k.name;
     EXPECT_NE(describe_keys().find(k.name), std::string::npos);
   }
-  // A field without a key would be lost in config.yaml. The sizes of the fields of each type add up
-  // to the struct's but for padding.
-  std::size_t bytes = 0;
+  // A field without a key would be lost in config.yaml. The fields of the keys follow one another
+  // in the struct without a gap larger than padding.
+  const Config c;
+  const auto* begin = reinterpret_cast<const std::byte*>(&c);
+  std::ptrdiff_t end = 0;
   for (const ConfigKey& k : config_keys()) {
-    constexpr std::size_t kSizes[] = {sizeof(std::string), sizeof(std::int64_t), sizeof(double),
-                                      sizeof(bool)};
-    bytes += kSizes[k.field.index()];
+    const auto [at, size] = std::visit(
+        [&](auto field) {
+          return std::pair(reinterpret_cast<const std::byte*>(&(c.*field)) - begin,
+                           static_cast<std::ptrdiff_t>(sizeof(c.*field)));
+        },
+        k.field);
+    EXPECT_GE(at, end) << k.name;
+    EXPECT_LT(at - end, 8) << "a field before " << k.name;
+    end = at + size;
   }
-  EXPECT_LE(sizeof(Config) - bytes, 5 * 8u);
-  EXPECT_GE(sizeof(Config), bytes);
+  EXPECT_LT(static_cast<std::ptrdiff_t>(sizeof(Config)) - end, 8);
 }
 
 TEST_F(ConfigTest, YamlRoundTripsEveryKey) {

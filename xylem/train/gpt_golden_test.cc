@@ -175,6 +175,28 @@ TEST(Gpt, DecodingWithACacheEqualsTheFullForward) {
   }
 }
 
+TEST(Gpt, APackedRowGivesWhatItsSequencesGiveAlone) {
+  Case c;
+  for (std::int64_t positions : {-1, 16}) {
+    c.config.trainable_position_size = positions;
+    nn::Rngs rngs(0);
+    Gpt m = Gpt::make(c.config, rngs);
+    Array a = lax::slice(c.window(0), {0, 0}, {1, 5}), b = lax::slice(c.window(0), {1, 2}, {2, 5});
+    Array row = concatenate({a, b}, 1);
+    models::Packing packing{
+        Array(std::vector<std::int32_t>{1, 1, 1, 1, 1, 2, 2, 2}).reshape({1, 8}),
+        Array(std::vector<std::int32_t>{0, 1, 2, 3, 4, 0, 1, 2}).reshape({1, 8})};
+    for (bool remat : {false, true}) {
+      m.remat = remat;
+      Array packed = jit([](const Gpt& g, const Array& t, const models::Packing& p) {
+        return g(t, p);
+      })(m, row, packing);
+      Array alone = concatenate({m(a), m(b)}, 1);
+      EXPECT_LT(relative_error(packed.to_host(), alone.to_host()), 1e-5) << positions;
+    }
+  }
+}
+
 TEST(Gpt, RematerialisedLayersHaveTheSameGradients) {
   Case c;
   nn::Rngs rngs(0);

@@ -24,4 +24,16 @@ Array window_losses(const models::Gpt& model, const Array& tokens) {
   return mean(token_losses(model, tokens), -1);
 }
 
+WeightedLoss weighted_loss(const models::Gpt& model, const PackedRows& rows) {
+  const Array logits = model(rows.inputs, models::Packing{rows.segment_ids, rows.positions});
+  const Array losses = optim::softmax_cross_entropy_with_integer_labels(logits, rows.targets);
+  return {sum(losses * rows.weights), sum(rows.weights)};
+}
+
+Array step_loss(const models::Gpt& model, const StepTokens& tokens) {
+  if (const auto* windows = std::get_if<Array>(&tokens)) return next_token_loss(model, *windows);
+  const WeightedLoss l = weighted_loss(model, std::get<PackedRows>(tokens));
+  return l.sum / maximum(l.weight, 1.0);
+}
+
 }  // namespace xylem::train

@@ -21,6 +21,7 @@ std::string RunFolder::metrics() const { return join_path(path, "metrics.jsonl")
 std::string RunFolder::checkpoints() const { return join_path(path, "checkpoints"); }
 std::string RunFolder::loss_svg() const { return join_path(path, "loss.svg"); }
 std::string RunFolder::report() const { return join_path(path, "report.html"); }
+std::string RunFolder::input() const { return join_path(path, "input.html"); }
 
 Run resolve_run(const std::string& config_or_folder, const std::vector<std::string>& overrides) {
   Run run;

@@ -21,6 +21,7 @@ struct RunFolder {
   std::string checkpoints() const;  // checkpoints/<step>
   std::string loss_svg() const;     // loss.svg
   std::string report() const;       // report.html
+  std::string input() const;        // input.html
 };
 
 // A configuration and the folder it runs in.

@@ -22,13 +22,13 @@
 #include "xylem/checkpoint/struct_tree.h"
 #include "xylem/core/transforms.h"
 #include "xylem/models/sampler.h"
-#include "xylem/train/dataset.h"
 #include "xylem/train/flops.h"
 #include "xylem/train/internal/progress.h"
 #include "xylem/train/loss.h"
 #include "xylem/train/metrics.h"
 #include "xylem/train/optimizer.h"
 #include "xylem/train/report.h"
+#include "xylem/train/training_data.h"
 
 namespace xylem::train {
 namespace {
@@ -48,8 +48,8 @@ struct Pending {
 auto make_step(const Config& config) {
   auto tx = make_optimizer(config);
   return jit(
-      [tx, rate = learning_rate_schedule(config)](const TrainState& s, const Array& tokens) {
-        auto [loss, grads] = value_and_grad(next_token_loss)(s.params, tokens);
+      [tx, rate = learning_rate_schedule(config)](const TrainState& s, const StepTokens& tokens) {
+        auto [loss, grads] = value_and_grad(step_loss)(s.params, tokens);
         StepOutputs out{loss, optim::global_norm(grads),
                         rate(std::get<0>(std::get<1>(s.optimizer)).count).astype(DType::kF32)};
         auto [updates, optimizer] = tx.update(grads, s.optimizer, s.params);
@@ -90,10 +90,8 @@ class Training {
         manager_(folder_.checkpoints(), {.max_to_keep = run.config.max_num_checkpoints_to_keep,
                                          .async = run.config.async_checkpointing}),
         config_(settle_config(run, !manager_.steps().empty())),
-        dataset_(Dataset::load(config_)),
-        batches_(training_batches(config_, dataset_).iterator()),
+        data_(TrainingData::open(config_, {.timing = config_.input_statistics})),
         step_(make_step(config_)),
-        evaluate_(jit(window_losses, {.name = "evaluate"})),
         progress_(options.out, options.terminal, config_.steps, config_.log_period) {
     manager_.prepare();
     restore();
@@ -148,11 +146,9 @@ class Training {
 
  private:
   void announce() {
-    progress_.note(fmt::format(
-        "{}: {:.0f} parameters, {} training and {} validation windows of {} bytes, peak {:.0f} "
-        "GFLOP/s",
-        folder_.path, count_parameters(state_.params), dataset_.training.size(),
-        dataset_.validation.size(), config_.max_target_length, config_.peak_flops / 1e9));
+    progress_.note(fmt::format("{}: {:.0f} parameters, {}, peak {:.0f} GFLOP/s", folder_.path,
+                               count_parameters(state_.params), data_->describe(),
+                               config_.peak_flops / 1e9));
     if (next_step_ > 0)
       progress_.note(fmt::format("resumed from the checkpoint of step {}", next_step_));
   }
@@ -160,7 +156,7 @@ class Training {
   // Begins the step after the ones before, while their results may still be on the way, and deals
   // with those of the step before: the device always has work.
   void enqueue_step() {
-    const Array tokens(batches_.next().value());
+    const StepTokens tokens = data_->next();
     auto [state, outputs] = step_(std::move(state_), tokens);
     const Clock::time_point returned = Clock::now();
     state_ = std::move(state);
@@ -191,7 +187,7 @@ class Training {
     const bool bad = (std::isnan(m.loss) && config_.abort_on_nan_loss) ||
                      (std::isinf(m.loss) && config_.abort_on_inf_loss);
     if (evaluates && !bad) {
-      m.eval_loss = last_eval_ = evaluate();
+      m.eval_loss = last_eval_ = data_->evaluate(state_.params);
     }
     log_->write(m);
     metrics_.push_back(m);
@@ -215,22 +211,6 @@ class Training {
              saved ? fmt::format(", or resume from the checkpoint of step {}", *saved) : "")});
   }
 
-  // Mean loss over the validation windows; the last batch is filled up with windows that do not
-  // count.
-  double evaluate() {
-    const std::int64_t B = config_.eval_per_device_batch_size;
-    std::int64_t windows = dataset_.validation.size();
-    if (config_.eval_steps > 0) windows = std::min(windows, config_.eval_steps * B);
-    double total = 0;
-    for (std::int64_t first = 0; first < windows; first += B) {
-      const Array tokens(dataset_.validation.range(first, B));
-      const std::vector<float> losses = evaluate_(state_.params, tokens).to_vector<float>();
-      for (std::int64_t i = 0; i < std::min(B, windows - first); ++i)
-        total += static_cast<double>(losses[static_cast<std::size_t>(i)]);
-    }
-    return total / static_cast<double>(windows);
-  }
-
   void save() {
     log_->sync();
     checkpoint::StepContents contents;
@@ -240,11 +220,11 @@ class Training {
     w.begin_object();
     w.field("step", next_step_);
     w.key("data_iterator");
-    w.raw(batches_.get_state());
+    w.raw(data_->get_state());
     w.key("text");
     w.begin_object();
-    w.field("bytes", dataset_.text->size());
-    w.field("hash64", text_hash());
+    w.field("bytes", data_->size());
+    w.field("hash64", data_->hash());
     w.end_object();
     // The key of a step is fold_in(key(seed), step): nothing else is needed to go on drawing.
     w.key("prng");
@@ -257,8 +237,6 @@ class Training {
     contents.state = w.take();
     manager_.save(next_step_, std::move(contents));
   }
-
-  std::string text_hash() const { return fmt::format("{:016x}", hash64(*dataset_.text)); }
 
   void restore() {
     const std::optional<std::int64_t> newest = newest_step(manager_);
@@ -283,7 +261,7 @@ class Training {
       restore_position(*newest, where, saved.state);
     }
     finished_ = next_step_;
-    batches_.start_prefetch();
+    data_->start_prefetch();
   }
 
   void restore_position(std::int64_t step, const std::string& where, const std::string& state) {
@@ -296,13 +274,13 @@ class Training {
       refuse(fmt::format("the state of step {}", step), state.substr(0, 200),
              "Remove the directory to go on from the step before");
     const nlohmann::json text = j.value("text", nlohmann::json::object());
-    if (text.value("hash64", nlohmann::json()) != text_hash())
+    if (text.value("hash64", nlohmann::json()) != data_->hash())
       refuse(fmt::format("the text that the run began with, {} bytes with hash {}",
                          text.value("bytes", nlohmann::json()).dump(),
                          text.value("hash64", nlohmann::json()).dump()),
-             fmt::format("{} bytes with hash {}", dataset_.text->size(), text_hash()),
+             fmt::format("{} bytes with hash {}", data_->size(), data_->hash()),
              "Bring the text back, or set another run_name to begin anew");
-    batches_.set_state(j["data_iterator"].dump());
+    data_->set_state(j["data_iterator"].dump());
     next_step_ = step;
   }
 
@@ -326,14 +304,18 @@ class Training {
                    .sample = ""};
     if (sample && config_.max_predict_length > 0) {
       if (in.prompt.empty()) {
-        const HostArray window = dataset_.validation.range(0, 1);
-        const std::span<const std::int32_t> tokens = window.span<std::int32_t>();
-        in.prompt = ByteTokenizer().decode(tokens.first(std::min<std::size_t>(tokens.size(), 32)));
+        std::vector<std::int32_t> tokens = data_->prompt();
+        std::erase_if(tokens, [&](std::int32_t t) { return t >= tokenizer_->vocab_size(); });
+        in.prompt = tokenizer_->decode(tokens);
       }
       in.sample = make_sample(in.prompt);
     }
     write_file_atomic(folder_.loss_svg(), loss_svg(metrics_, config_.run_name));
     write_file_atomic(folder_.report(), report_html(in));
+    if (config_.input_statistics) {
+      write_file_atomic(folder_.input(), data_->pipeline().html(status == "running" ? 5 : 0));
+      progress_.note(data_->pipeline().verdict());
+    }
   }
 
   std::string make_sample(const std::string& prompt) {
@@ -341,9 +323,10 @@ class Training {
     models::Decoder decoder(state_.params, config_.max_target_length);
     models::Sampler sampler({.temperature = config_.decode_sampling_temperature});
     std::string text;
-    models::generate(decoder, ByteTokenizer().encode(prompt), config_.max_predict_length, sampler,
+    models::generate(decoder, tokenizer_->encode(prompt), config_.max_predict_length, sampler,
                      [&](std::int32_t token) {
-                       if (token < 256) text += static_cast<char>(token);
+                       if (token < tokenizer_->vocab_size())
+                         text += tokenizer_->decode({&token, 1});
                        return !stop_requested();
                      });
     return text;
@@ -352,10 +335,9 @@ class Training {
   RunFolder folder_;
   checkpoint::CheckpointManager manager_;
   Config config_;
-  Dataset dataset_;
-  data::DatasetIterator<HostArray> batches_;
+  std::unique_ptr<TrainingData> data_;
+  std::shared_ptr<const Tokenizer> tokenizer_ = make_tokenizer(config_);
   Step step_;
-  decltype(jit(window_losses)) evaluate_;
   internal::Progress progress_;
   std::optional<MetricsLog> log_;
   std::vector<StepMetrics> metrics_;  // what log_ holds

@@ -106,6 +106,69 @@ TEST_F(TrainTest, TheAbstractModelHasTheShapesOfTheRealOne) {
   EXPECT_EQ(a[0], "embed.embedding f32[256,8]");
 }
 
+TEST_F(TrainTest, DocumentsArePackedAndResumedExactly) {
+  std::string lines, chats;
+  for (int i = 0; i < 90; ++i) {
+    lines += "{\"text\": \"" + std::string(static_cast<std::size_t>(i * 7 % 23 + 2), "abc"[i % 3]) +
+             "\"}\n";
+    chats +=
+        R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})";
+    chats += "\n";
+  }
+  write_file(at("a.jsonl"), lines);
+  write_file(at("chat.jsonl"), chats);
+  config_.dataset_type = "grain";
+  config_.grain_train_files = at("a.jsonl") + ",0.8;" + at("text") + ",0.2";
+  config_.document_split = "line";
+  config_.vocab_size = 260;
+  config_.fim_rate = 0.5;
+  config_.steps = 12;
+  config_.eval_interval = 5;
+  for (const char* packing : {"first_fit", "best_fit", "concat_then_split", "none"}) {
+    SCOPED_TRACE(packing);
+    config_.packing = std::string_view(packing) != "none";
+    if (config_.packing) config_.grain_packing_type = packing;
+    const auto metrics = [&](const std::string& name, bool stops) {
+      const train::Run r{config_, {at(std::string(packing) + name)}};
+      if (stops) {
+        request_stop();
+        EXPECT_EQ(train(r, {.out = out_}), TrainStatus::kStopped);
+        clear_stop_request();
+      }
+      EXPECT_EQ(train(r, {.out = out_}), TrainStatus::kFinished);
+      std::vector<std::pair<double, double>> out;
+      for (const StepMetrics& m : read_metrics(r.folder.metrics()))
+        out.emplace_back(m.loss, m.eval_loss.value_or(-1));
+      return out;
+    };
+    const auto whole = metrics("whole", false);
+    EXPECT_EQ(whole.size(), 12u);
+    EXPECT_LT(whole.back().first, whole.front().first);
+    EXPECT_GT(whole[4].second, 0);
+    EXPECT_EQ(metrics("parts", true), whole);
+  }
+  // Other documents are not what the run began with.
+  write_file(at("a.jsonl"), lines + lines);
+  config_.steps = 20;
+  const train::Run r{config_, {at("nonewhole")}};
+  EXPECT_THROW(train(r, {.out = out_}), UserError);
+
+  config_.packing = true;
+  config_.use_sft = true;
+  config_.fim_rate = 0;
+  config_.grain_train_files = at("chat.jsonl");
+  EXPECT_EQ(train({config_, {at("chat")}}, {.out = out_}), TrainStatus::kFinished);
+}
+
+TEST_F(TrainTest, InputStatisticsAreAPage) {
+  config_.input_statistics = true;
+  config_.steps = 3;
+  EXPECT_EQ(go(), TrainStatus::kFinished);
+  const std::string page = read_file(run().folder.input());
+  EXPECT_NE(page.find("shuffle(seed=0)"), std::string::npos);
+  EXPECT_NE(page.find("the consumer waits"), std::string::npos);
+}
+
 TEST_F(TrainTest, WindowLossesAverageToTheLossOfTheBatch) {
   const models::Gpt model = initial_model(config_);
   const Array tokens(Dataset::load(config_).training.range(0, 4));

@@ -88,6 +88,20 @@ TEST(RecordFormats, ReadAtRandomWhatTheyReadInOrder) {
   }
 }
 
+// A reader of a compressed stream keeps its place in the stream, and nothing keeps the reader.
+TEST(RecordFormats, ReadersEndWithTheirLastHolder) {
+  for (const testing::Sample& s : testing::samples()) {
+    SCOPED_TRACE(s.name);
+    ReaderPtr r = open_bytes(s.bytes, s.name);
+    r->read(0);
+    r->read_batch(std::vector<std::uint64_t>{1, 0});
+    r->scan(1);
+    const std::weak_ptr<const RecordReader> watched = r;
+    r.reset();
+    EXPECT_TRUE(watched.expired());
+  }
+}
+
 TEST(RecordFormats, AreEmptyWithoutRecords) {
   std::set<std::string> seen;
   for (const testing::Sample& s : testing::samples()) {

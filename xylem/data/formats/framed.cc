@@ -190,7 +190,9 @@ Record FramedReader::read(std::uint64_t i) const {
   if (wrapped()) {
     const std::lock_guard lock(mutex_);
     if (!cursor_ || cursor_at_ > i) {
-      cursor_ = std::make_unique<FramedCursor>(shared_from_this(), 0);
+      // The reader outlives its own cursor, which must not keep it alive.
+      cursor_ = std::make_unique<FramedCursor>(
+          std::shared_ptr<const FramedReader>(std::shared_ptr<const FramedReader>(), this), 0);
       cursor_at_ = 0;
     }
     auto& cursor = static_cast<FramedCursor&>(*cursor_);
