@@ -1,0 +1,17 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fuzz/data_seeds.h"
+#include "tests/fuzz/seeds.h"
+
+// A shard of MosaicML's format ends in samples or in an Error.
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  xylem::fuzz::fill_corpus(*argc, *argv, xylem::fuzz::record_files("mds"));
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  xylem::fuzz::read_records(data, size, "mds");
+  return 0;
+}
