@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "xylem/base/error.h"
 #include "xylem/compiler/testing/compare.h"
 #include "xylem/ir/builder.h"
@@ -121,6 +124,49 @@ TEST(Compile, LargeSumIsSplit) {
   const ValueId s = reduce(b, o::kAdd, b.one(o::kMultiply, {x, x}), {0, 1}, 0);
   const ValueId c = reduce(b, o::kAdd, x, {0}, 0.5);
   check(b.finish({s, c}), {1e-5, 1e-2});
+}
+
+TEST(Compile, LargestOfRowsWithTiesNanAndZeros) {
+  for (const DType t :
+       {DType::kF32, DType::kF64, DType::kBF16, DType::kI8, DType::kU64, DType::kBool}) {
+    for (const auto& [shape, k] :
+         {std::pair{Dims{200}, 1}, std::pair{Dims{200}, 64}, std::pair{Dims{200}, 65},
+          std::pair{Dims{3, 5, 7}, 3}, std::pair{Dims{3, 5, 7}, 7}, std::pair{Dims{4, 9}, 0},
+          std::pair{Dims{0, 9}, 2}}) {
+      Builder b("f");
+      const ValueId x = b.param(Type::tensor(t, shape));
+      const ir::ValueIds r = b.op(o::kTopK, {x}, Attrs{{"k", Attr(k)}});
+      const GraphPtr g = b.finish({r[0], r[1]});
+      HostArray a(DType::kF32, shape);
+      for (std::int64_t i = 0; i < a.size(); ++i) {
+        const float edges[] = {NAN, -NAN, INFINITY, -0.0f, 0.0f};
+        const auto n = static_cast<float>((i * 37) % 11 - 5);
+        a.as<float>()[i] = is_float(t) && i % 9 < 5 ? edges[i % 9] : is_float(t) ? n : n + 5;
+      }
+      EXPECT_EQ(compare(g, {a.astype(t)}, kExact), "") << dtype_name(t) << " " << k;
+    }
+  }
+}
+
+TEST(Compile, WindowsOverAllThatComesBefore) {
+  for (const ir::OpDef* def : {&o::kAdd, &o::kMaximum, &o::kMinimum, &o::kMultiply}) {
+    for (const bool reverse : {false, true}) {
+      Builder b("f");
+      const ValueId x = b.param(f32({6, 37}));
+      HostArray padding = HostArray::zeros(DType::kI64, {2, 2});
+      padding.as<std::int64_t>()[reverse ? 3 : 2] = 36;
+      const double inf = std::numeric_limits<double>::infinity();
+      const double init = def == &o::kAdd        ? 0
+                          : def == &o::kMultiply ? 1
+                          : def == &o::kMaximum  ? -inf
+                                                 : inf;
+      check(b.finish(
+                {b.one(o::kReduceWindow, {x, broadcast(b, b.splat(DType::kF32, {}, init), {}, {})},
+                       Attrs{{"window_dimensions", Attr(Dims{1, 37})}, {"padding", Attr(padding)}},
+                       {binary_region(*def, DType::kF32)})}),
+            kClose);
+    }
+  }
 }
 
 TEST(Compile, Products) {

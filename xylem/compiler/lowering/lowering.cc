@@ -101,6 +101,7 @@ const std::unordered_map<const ir::OpDef*, Rule>& rules() {
       {&o::kDotGeneral, lower_dot},
       {&o::kScatter, lower_scatter},
       {&o::kSort, lower_sort},
+      {&o::kTopK, lower_top_k},
       {&o::kCumsum, lower_cumulative},
       {&o::kCumprod, lower_cumulative},
       {&o::kCummax, lower_cumulative},

@@ -82,6 +82,7 @@ class Lowering {
 void lower_dot(Lowering& l, const ir::Op& op);
 void lower_scatter(Lowering& l, const ir::Op& op);
 void lower_sort(Lowering& l, const ir::Op& op);
+void lower_top_k(Lowering& l, const ir::Op& op);
 void lower_cumulative(Lowering& l, const ir::Op& op);
 void lower_reduce_window(Lowering& l, const ir::Op& op);
 void lower_dynamic_update_slice(Lowering& l, const ir::Op& op);

@@ -111,4 +111,65 @@ void lower_sort(Lowering& l, const Op& op) {
            static_cast<double>(t.size()) * passes * 4 + 50);
 }
 
+// The k largest of each row in order, kept by insertion while the row passes; of equal ones the
+// first. Most elements cost one comparison.
+void lower_top_k(Lowering& l, const Op& op) {
+  const ir::Type& t = l.graph().type(op.operands[0]);
+  const std::int64_t size = t.dims().back(), most = op.attrs.i64("k");
+  if (t.size() == 0 || most == 0) return;
+  const std::int64_t rows = t.size() / size;
+
+  ir::KernelBuilder k("top_k");
+  const Value row = k.parallel(rows);
+  BufferElemental e(l.graph(), l.plan(), {1}, &k);
+  const Value in = k.read(t.dtype(), {t.size()});
+  const Value values = k.write(t.dtype(), {rows * most});
+  const Value places = k.write(DType::kI32, {rows * most});
+  // One element more: what falls out of the list lands there.
+  const Value list = k.scratch(t.dtype(), {most + 1});
+  const Value list_places = k.scratch(DType::kI64, {most + 1});
+  e.loops().push_back({0, 0, 1, k.index(0)});
+
+  Attrs compare{{"comparison_direction", Attr(ir::EnumAttr("GT"))}};
+  if (is_float(t.dtype())) compare.set("compare_type", Attr(ir::EnumAttr("TOTALORDER")));
+  const Value base = k.mul(row, k.index(size));
+  const auto before = [&](Value j) {
+    return k.one(o::kMaximum, {k.sub(j, k.index(1)), k.index(0)});
+  };
+  k.for_(k.index(0), k.index(size), 1, std::span<const Value>(), [&](Value i, auto) {
+    const Value v = k.load_scalar(in, {k.add(base, i)});
+    const Values at = k.while_(
+        Values{k.min(i, k.index(most))},
+        [&](std::span<const Value> j) {
+          e.enter();
+          const Value above =
+              e.apply(o::kCompare, {v, k.load_scalar(list, {before(j[0])})}, compare);
+          e.leave();
+          return k.one(o::kAnd, {k.less(k.index(0), j[0]), above});
+        },
+        [&](std::span<const Value> j) {
+          const Value from = before(j[0]);
+          k.store(list, k.load_scalar(list, {from}), {j[0]}, {});
+          k.store(list_places, k.load_scalar(list_places, {from}), {j[0]}, {});
+          return Values{from};
+        });
+    k.store(list, v, {at[0]}, {});
+    k.store(list_places, i, {at[0]}, {});
+    return Values{};
+  });
+  const Value out = k.mul(row, k.index(most));
+  k.for_(k.index(0), k.index(most), 1, std::span<const Value>(), [&](Value i, auto) {
+    k.store(values, k.load_scalar(list, {i}), {k.add(out, i)}, {});
+    const Value place = k.one(o::kConvert, {k.load_scalar(list_places, {i})},
+                              Attrs{{"result_dtype", Attr(DType::kI32)}});
+    k.store(places, place, {k.add(out, i)}, {});
+    return Values{};
+  });
+  l.kernel(k.finish(),
+           {{l.buffer(op.operands[0])},
+            {l.buffer(op.results[0]), true},
+            {l.buffer(op.results[1]), true}},
+           rows, static_cast<double>(t.size()) * 1.5 + 20);
+}
+
 }  // namespace xylem::compiler

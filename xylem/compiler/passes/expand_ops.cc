@@ -150,6 +150,9 @@ bool is_three_fry(const Op& op) {
   return op.def == &o::kRngBitGenerator && op.attrs.str_or("rng_algorithm", "") == "THREE_FRY";
 }
 
+// Insertion into a list, which is how top_k runs, pays for short lists only.
+bool is_long_top_k(const Op& op) { return op.def == &o::kTopK && op.attrs.i64("k") > 64; }
+
 // Ops with a decomposition and without code of their own.
 bool needs_decomposition(const ir::OpDef& def) {
   return def.expand && !has_lowering(def) && !has_expansion(def);
@@ -161,7 +164,8 @@ ir::GraphPtr expand_ops(const ir::GraphPtr& before) {
   const ir::GraphPtr graph = ir::decompose(before, needs_decomposition);
   bool any = false;
   for (const Op& op : graph->ops)
-    any = any || is_three_fry(op) || op.def == &o::kCustomCall || is_narrow_linalg(*graph, op);
+    any = any || is_three_fry(op) || is_long_top_k(op) || op.def == &o::kCustomCall ||
+          is_narrow_linalg(*graph, op);
   if (!any) return graph;
   Rewriter rewriter(*graph);
   Builder& b = rewriter.builder();
@@ -169,6 +173,8 @@ ir::GraphPtr expand_ops(const ir::GraphPtr& before) {
     b.set_location(op.loc);
     if (is_three_fry(op))
       rewriter.replace(op, ThreeFry(b, rewriter[op.operands[0]]).run(graph->type(op.results[1])));
+    else if (is_long_top_k(op))
+      rewriter.replace(op, op.def->expand(b, op, rewriter.operands(op)));
     else if (is_narrow_linalg(*graph, op))
       rewriter.set(op.results[0], expand_narrow_linalg(b, op, rewriter.operands(op)));
     else if (o::is_identity_call(op))

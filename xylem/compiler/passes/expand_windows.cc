@@ -3,6 +3,7 @@
 
 #include "xylem/compiler/passes/passes.h"
 #include "xylem/compiler/passes/rewriter.h"
+#include "xylem/compiler/reducer.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
 
@@ -141,11 +142,67 @@ ValueId expand_map(Builder& b, const Op& op, std::span<const ValueId> operands) 
   return at(region.results[0]);
 }
 
+// A reduce_window whose windows hold all that comes before (or after) a place, as JAX writes
+// cumulative ops: the same as a walk, whose cost does not grow with the square of the dimension.
+struct Walk {
+  const ir::OpDef* op = nullptr;  // xylem.cumsum, …; null: no such windows
+  std::int64_t dimension = 0;
+  bool reverse = false;
+};
+
+Walk walk_of(const ir::Graph& g, const Op& op) {
+  if (op.def != &o::kReduceWindow || op.results.size() != 1 || op.operands.size() != 2) return {};
+  const Type& x = g.type(op.operands[0]);
+  if (!x.is_static() || g.type(op.results[0]).dims() != x.dims()) return {};
+  const Dims ones(x.dims().size(), 1);
+  for (std::string_view name : {"window_strides", "window_dilations", "base_dilations"})
+    if (op.attrs.dims_or(name, ones) != ones) return {};
+  const Dims window = op.attrs.dims_or("window_dimensions", ones);
+  const Attr* padding = op.attrs.find("padding");
+  if (!padding) return {};
+  Walk walk{nullptr, -1, false};
+  for (int d = 0; d < x.rank(); ++d) {
+    const HostArray& p = *padding->get<HostArray>();
+    const std::int64_t low = static_cast<std::int64_t>(p.at(2 * d)),
+                       high = static_cast<std::int64_t>(p.at(2 * d + 1)), n = x.dim(d);
+    if (window[d] == 1 && low == 0 && high == 0) continue;
+    if (walk.dimension >= 0 || window[d] != n || low + high != n - 1 || (low != 0 && high != 0))
+      return {};
+    walk.dimension = d;
+    walk.reverse = low == 0;
+  }
+  if (walk.dimension < 0) return {};
+  const ir::OpDef* step = known_reducer(*op.regions[0]);
+  const ir::OpDef* by_step = step == &o::kAdd        ? &o::kCumsum
+                             : step == &o::kMultiply ? &o::kCumprod
+                             : step == &o::kMaximum  ? &o::kCummax
+                             : step == &o::kMinimum  ? &o::kCummin
+                                                     : nullptr;
+  if (!by_step || x.dtype() == DType::kBool) return {};
+  const Op* init = g.def(op.operands[1]);
+  while (init && (init->def == &o::kBroadcastInDim || init->def == &o::kReshape))
+    init = g.def(init->operands[0]);
+  if (!init || init->def != &o::kConstant) return {};
+  const HostArray value = init->attrs.at("value").get<HostArray>()->reshape({});
+  const bool zero = step == &o::kAdd && value.bit_equal(HostArray::zeros(x.dtype(), {}));
+  if (zero || value.bit_equal(reducer_identity(*step, x.dtype()))) walk.op = by_step;
+  return walk;
+}
+
+ValueId expand_walk(Builder& b, const Walk& walk, std::span<const ValueId> operands) {
+  const ValueId walked =
+      b.one(*walk.op, {operands[0]},
+            Attrs{{"dimension", Attr(walk.dimension)}, {"reverse", Attr(walk.reverse)}});
+  if (walk.op != &o::kCumsum) return walked;
+  // 0 + -0.0 is 0.0; a walk starts with its first element.
+  return b.one(o::kAdd, {walked, spread(b, operands[1], b.type(walked).dims())});
+}
+
 }  // namespace
 
 ir::GraphPtr expand_windows(const ir::GraphPtr& graph) {
   const auto matters = [](const Op& op) {
-    return op.def == &o::kSelectAndScatter || op.def == &o::kMap;
+    return op.def == &o::kSelectAndScatter || op.def == &o::kMap || op.def == &o::kReduceWindow;
   };
   if (std::none_of(graph->ops.begin(), graph->ops.end(), matters)) return graph;
   Rewriter rewriter(*graph);
@@ -157,6 +214,8 @@ ir::GraphPtr expand_windows(const ir::GraphPtr& graph) {
       rewriter.set(op.results[0], expand_select_and_scatter(b, op, operands));
     else if (op.def == &o::kMap)
       rewriter.set(op.results[0], expand_map(b, op, operands));
+    else if (const Walk walk = walk_of(*graph, op); walk.op)
+      rewriter.set(op.results[0], expand_walk(b, walk, operands));
     else
       rewriter.copy(op);
   }

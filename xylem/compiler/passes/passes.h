@@ -22,7 +22,7 @@ ir::GraphPtr merge_common(const ir::GraphPtr& graph);
 // constants: x * 1 -> x, x + (-0.0) -> x, reshape(reshape(x)) -> reshape(x), …
 ir::GraphPtr simplify(const ir::GraphPtr& graph);
 
-// Ops without code of their own -> others: top_k -> sort + slice, rng_bit_generator THREE_FRY ->
+// Ops without code of their own -> others: top_k of many -> sort + slice, rng_bit_generator THREE_FRY ->
 // u32 arithmetic, custom calls with a meaning in ops -> those ops, others that lack code of their
 // own by their decomposition (OpDef::expand).
 ir::GraphPtr expand_ops(const ir::GraphPtr& graph);
@@ -36,7 +36,8 @@ ir::GraphPtr flatten_tuples(const ir::GraphPtr& graph);
 ir::GraphPtr straighten_regions(const ir::GraphPtr& graph);
 
 // select_and_scatter -> reduce_window of (value, place) and scatter; map of elementwise ops ->
-// those ops on whole arrays.
+// those ops on whole arrays; reduce_window over all that comes before a place -> cumsum, cumprod,
+// cummax, cummin (sums in another order where it runs from the end).
 ir::GraphPtr expand_windows(const ir::GraphPtr& graph);
 
 // convolution -> a product of the kernel with the unfolded input: pad, slices or a gather of each

@@ -124,6 +124,41 @@ TEST(Passes, ProductsWithVectorsBecomeSums) {
   EXPECT_EQ(g->to_string().find("dot_general"), std::string::npos);
 }
 
+std::string windows(const std::string& window, const std::string& padding, const std::string& op,
+                    const std::string& init) {
+  return "graph @f(%0: f32[3,5]) -> (f32[3,5]) {\n"
+         "  %1 = stablehlo.constant() {value = dense f32[] " +
+         init +
+         "} : f32[]\n"
+         "  %2 = stablehlo.reduce_window(%0, %1) {padding = dense i64[2,2] " +
+         padding + ", window_dimensions = " + window +
+         "} [\n"
+         "    graph @step(%0: f32[], %1: f32[]) -> (f32[]) {\n"
+         "      %2 = stablehlo." +
+         op +
+         "(%0, %1) : f32[]\n"
+         "      return %2\n    }\n  ] : f32[3,5]\n"
+         "  return %2\n}\n";
+}
+
+TEST(Passes, WindowsOverAllThatComesBeforeAreWalks) {
+  const auto out = [](const std::string& text) {
+    const ir::GraphPtr g = expand_windows(ir::parse_graph(text));
+    EXPECT_TRUE(ir::verify(*g).empty());
+    return ir::print(*g);
+  };
+  EXPECT_NE(out(windows("[1, 5]", "[0, 0, 4, 0]", "add", "0"))
+                .find("xylem.cumsum(%0) {dimension = 1, reverse = false}"),
+            std::string::npos);
+  EXPECT_NE(out(windows("[3, 1]", "[0, 2, 0, 0]", "maximum", "-inf"))
+                .find("xylem.cummax(%0) {dimension = 0, reverse = true}"),
+            std::string::npos);
+  // Another start, a window that is shorter, or one on both sides.
+  EXPECT_EQ(out(windows("[1, 5]", "[0, 0, 4, 0]", "add", "1")).find("cumsum"), std::string::npos);
+  EXPECT_EQ(out(windows("[1, 3]", "[0, 0, 2, 0]", "add", "0")).find("cumsum"), std::string::npos);
+  EXPECT_EQ(out(windows("[1, 5]", "[0, 0, 2, 2]", "add", "0")).find("cumsum"), std::string::npos);
+}
+
 TEST(Passes, LongSumsAreCutIntoBlocks) {
   const std::string text =
       "graph @f(%0: f32[20000]) -> (f32[]) {\n"
