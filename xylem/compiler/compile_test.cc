@@ -169,6 +169,39 @@ TEST(Compile, WindowsOverAllThatComesBefore) {
   }
 }
 
+TEST(Compile, LoopsOverScalars) {
+  // Newton's square root, counted, with a capture: and a loop that runs no time.
+  for (const std::int64_t most : {20, 0}) {
+    const Type i = Type::tensor(DType::kI32), f = Type::tensor(DType::kF64);
+    Builder cond("cond");
+    const ValueId n = cond.param(i), x = cond.param(f), a = cond.param(f);
+    const ValueId counted =
+        cond.one(o::kCompare, {n, cond.splat(DType::kI32, {}, static_cast<double>(most))},
+                 Attrs{{"comparison_direction", Attr(ir::EnumAttr("LT"))}});
+    const ValueId square = cond.one(o::kMultiply, {x, x});
+    const ValueId far = cond.one(o::kCompare,
+                                 {cond.one(o::kAbs, {cond.one(o::kSubtract, {square, a})}),
+                                  cond.splat(DType::kF64, {}, 1e-12)},
+                                 Attrs{{"comparison_direction", Attr(ir::EnumAttr("GT"))}});
+    const GraphPtr condition = cond.finish({cond.one(o::kAnd, {counted, far})});
+    Builder step("body");
+    const ValueId sn = step.param(i), sx = step.param(f), sa = step.param(f);
+    const ValueId half = step.splat(DType::kF64, {}, 0.5);
+    const GraphPtr body = step.finish(
+        {step.one(o::kAdd, {sn, step.splat(DType::kI32, {}, 1)}),
+         step.one(o::kMultiply, {half, step.one(o::kAdd, {sx, step.one(o::kDivide, {sa, sx})})})});
+    Builder b("f");
+    const ValueId start = b.param(i), guess = b.param(f), of = b.param(f);
+    const ir::ValueIds r =
+        b.op(o::kWhile, {start, guess, of}, Attrs{{"num_captures", Attr(1)}}, {condition, body});
+    const GraphPtr g = b.finish({r[0], r[1]});
+    EXPECT_EQ(
+        compare(g, {HostArray::scalar(0), HostArray::scalar(1.0), HostArray::scalar(2.0)}, kExact),
+        "");
+    EXPECT_NE(compile(g)->text().find("   0 while "), std::string::npos) << compile(g)->text();
+  }
+}
+
 TEST(Compile, Products) {
   struct Case {
     Dims l, r, bl, br, cl, cr;

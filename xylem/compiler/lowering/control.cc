@@ -2,14 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "xylem/base/error.h"
 #include "xylem/compiler/compile_internal.h"
+#include "xylem/compiler/fusion/buffer_elemental.h"
 #include "xylem/compiler/lowering/lowering.h"
+#include "xylem/compiler/passes/passes.h"
 #include "xylem/ir/op_def.h"
-#include "xylem/ir/ops/control.h"
-#include "xylem/ir/ops/transform.h"
+#include "xylem/ir/ops/all.h"
 
 namespace xylem::compiler {
 namespace {
@@ -231,9 +233,67 @@ void write_all(Lowering& l, const Op& op, std::vector<Use>* uses) {
   for (ValueId v : op.results) uses->push_back({l.buffer(v), true});
 }
 
+// A region that one kernel can hold: elementwise ops on scalars.
+bool is_scalar_code(const ir::Graph& g) {
+  for (const ir::Value& v : g.values) {
+    if (!v.type.is_tensor() || v.type.rank() != 0) return false;
+    const DTypeInfo& info = dtype_info(v.type.dtype());
+    const bool machine = info.bits >= 8 || info.kind == DTypeKind::kBool;
+    const bool number = !is_float(v.type.dtype()) || info.bits >= 32;
+    if (!machine || !number || is_complex(v.type.dtype())) return false;
+  }
+  return std::all_of(g.ops.begin(), g.ops.end(), [](const Op& op) {
+    return op.regions.empty() && op.results.size() == 1 &&
+           op.def != &ir::ops::kOptimizationBarrier &&
+           (op.def->is(ir::kPointwise) || op.def == &ir::ops::kConstant ||
+            op.def == &ir::ops::kReshape || op.def == &ir::ops::kBroadcastInDim);
+  });
+}
+
+// A loop over scalars is a loop of machine code, without a step per op and iteration.
+bool lower_scalar_while(Lowering& l, const Op& op) {
+  using Values = std::vector<ir::KernelValue>;
+  for (ValueId v : op.operands)
+    if (!l.graph().type(v).is_tensor() || l.graph().type(v).rank() != 0) return false;
+  const ir::GraphPtr cond = optimize(op.regions[0], false), body = optimize(op.regions[1], false);
+  if (!is_scalar_code(*cond) || !is_scalar_code(*body)) return false;
+  const std::size_t n = op.results.size();
+  ir::KernelBuilder k("while");
+  BufferElemental e(l.graph(), l.plan(), {1}, &k);
+  std::vector<Use> uses;
+  Values in, out;
+  for (ValueId v : op.operands) {
+    in.push_back(k.read(l.graph().type(v).dtype(), {1}));
+    uses.push_back({l.buffer(v)});
+  }
+  for (ValueId v : op.results) {
+    out.push_back(k.write(l.graph().type(v).dtype(), {1}));
+    uses.push_back({l.buffer(v), true});
+  }
+  e.loops().push_back({0, 0, 1, k.index(0)});
+  Values start, captured;
+  for (std::size_t i = 0; i < in.size(); ++i)
+    (i < n ? start : captured).push_back(k.load_scalar(in[i], {k.index(0)}));
+  const auto run = [&](const ir::Graph& region, std::span<const ir::KernelValue> carries) {
+    Values args(carries.begin(), carries.end());
+    args.insert(args.end(), captured.begin(), captured.end());
+    e.enter();
+    Values results = e.inline_region(region, args);
+    e.leave();
+    return results;
+  };
+  const Values last = k.while_(
+      start, [&](std::span<const ir::KernelValue> carries) { return run(*cond, carries)[0]; },
+      [&](std::span<const ir::KernelValue> carries) { return run(*body, carries); });
+  for (std::size_t i = 0; i < n; ++i) k.store(out[i], last[i], {k.index(0)}, {});
+  l.kernel(k.finish(), std::move(uses), 1, 1000);
+  return true;
+}
+
 }  // namespace
 
 void lower_while(Lowering& l, const Op& op) {
+  if (lower_scalar_while(l, op)) return;
   const std::size_t n = op.results.size();
   const Sub cond = compile_region(l, op.regions[0], 0, 0);
   const Sub body = compile_region(l, op.regions[1], 0, n);
