@@ -2,6 +2,7 @@
 
 import logging
 import os
+import subprocess
 
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
 
@@ -12,6 +13,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from checkpoint_trees import check_restored, check_shown, show, trees, verify
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from orbax.checkpoint import v1 as ocp1
 
 absl.logging.set_verbosity(absl.logging.FATAL)
@@ -183,3 +185,62 @@ def test_casts_and_chunks_of_save_args(tmp_path):
         checkpointer.save(tmp_path / "c", tree, save_args={
             "w": ocp.SaveArgs(dtype=np.dtype(ml_dtypes.bfloat16), chunk_byte_size=16)})
     check_shown({"w": tree["w"].astype(ml_dtypes.bfloat16)}, show(tmp_path / "c")["items"][""]["leaves"])
+
+
+@pytest.mark.parametrize("processes, zarr3", [(2, False), (4, False), (4, True), (8, True)])
+def test_steps_that_processes_saved_together_are_restored(tmp_path, processes, zarr3):
+    environment = {**os.environ, **({"SAVE_TOOL_ZARR3": "1"} if zarr3 else {})}
+    running = [subprocess.Popen([str(built.tool("e2e", "save")), tmp_path / "r", tmp_path / "c", str(p), str(processes), "5", "1"],
+                                env=environment) for p in range(processes)]
+    assert [p.wait() for p in running] == [0] * processes
+    folder = tmp_path / "r" / "5" / "params"
+    assert sorted(p.name for p in folder.glob("ocdbt.process_*")) == [f"ocdbt.process_{p}" for p in range(processes)]
+    n = processes
+    want = {name: (5000 + np.arange(np.prod(shape), dtype=np.float32)).reshape(shape) for name, shape in (
+        ("rows", (4 * n, 6)), ("columns", (5, 3 * n)), ("numpy", (7,)))}
+    want["frozen"] = np.arange(600, dtype=np.float32)
+    want |= {"copies": {"even": (5000 + np.arange(6 * n, dtype=np.float32)).reshape(3, 2 * n), "odd": np.array([5000], np.float32)},
+             "count": 5, "name": "step 5"}
+    assert verify(tmp_path / "r") == []
+    check_shown(want, sorted_leaves(show(tmp_path / "r")["items"]["params"]["leaves"]))
+    # With as many devices as there were processes, by the shardings that were saved; and with fewer.
+    with ocp.CheckpointManager(tmp_path / "r", item_names=("params", "state")) as manager:
+        assert manager.latest_step() == 5
+    for devices in {1, 2, n}:
+        mesh = Mesh(np.array(jax.devices()[:devices]), ("x",))
+        target = {**want, "rows": jax.device_put(want["rows"], NamedSharding(mesh, PartitionSpec("x"))),
+                  "columns": jax.device_put(want["columns"], NamedSharding(mesh, PartitionSpec(None, "x")))}
+        target = jax.tree.map(lambda x: x, target)
+        with ocp.PyTreeCheckpointer() as checkpointer:
+            back = checkpointer.restore(folder, args=ocp.args.PyTreeRestore(
+                item=target, restore_args=ocp.checkpoint_utils.construct_restore_args(target)))
+        assert len(back["rows"].sharding.device_set) == devices
+        check_restored(want, back)
+    # Written with the layout of one process it is the same tree.
+    built.run(built.XYLEM, "checkpoint", "convert", tmp_path / "r" / "5", tmp_path / "o" / "5", "--to", "orbax-v0")
+    assert built.run(built.XYLEM, "checkpoint", "diff", tmp_path / "r" / "5", tmp_path / "o" / "5")[0] == 0
+
+
+def sorted_leaves(leaves):
+    return sorted(leaves, key=lambda leaf: leaf["path"])
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("zarr3", [False, True])
+def test_steps_that_share_unchanged_chunks_are_restored_each_alone(tmp_path, processes, zarr3):
+    environment = {**os.environ, "SAVE_TOOL_DEDUPLICATE": "1", **({"SAVE_TOOL_ZARR3": "1"} if zarr3 else {})}
+    running = [subprocess.Popen([str(built.tool("e2e", "save")), tmp_path / "r", tmp_path / "c", str(p), str(processes), "1", "3"],
+                                env=environment) for p in range(processes)]
+    assert [p.wait() for p in running] == [0] * processes
+    shared = [p for p in (tmp_path / "r" / "3").rglob("*") if p.is_file() and p.stat().st_nlink == 3]
+    assert len(shared) == 1 and shared[0].stat().st_size > 2400
+    for step in (2, 3):
+        with ocp.PyTreeCheckpointer() as checkpointer:
+            back = checkpointer.restore(tmp_path / "r" / str(step) / "params", restore_args={
+                **{k: ocp.RestoreArgs(restore_type=np.ndarray) for k in ("rows", "columns", "frozen", "numpy")},
+                "copies": {k: ocp.RestoreArgs(restore_type=np.ndarray) for k in ("even", "odd")},
+                "count": ocp.RestoreArgs(), "name": ocp.RestoreArgs()})
+        assert back["frozen"].tolist() == list(range(600)) and back["count"] == step
+        assert back["rows"].reshape(-1).tolist() == [step * 1000 + i for i in range(24 * processes)]
+        built.run(built.XYLEM, "checkpoint", "rm", tmp_path / "r" / "1", check=False)
+    assert verify(tmp_path / "r") == []

@@ -15,6 +15,9 @@ TEST(Crashes, LoseNoCommittedStep) { EXPECT_GT(check_crashes(5, 2, 1, false).sta
 TEST(Crashes, LoseNoCommittedStepWhereTheCommitFileDecides) {
   EXPECT_GT(check_crashes(5, 2, 2, true).states, 50);
 }
+TEST(Crashes, LeaveStepsThatShareChunksWhole) {
+  EXPECT_GT(check_crashes(5, 2, 3, false, true).states, 50);
+}
 TEST(Faults, LeaveEarlierStepsAndAllowAnotherTry) { EXPECT_GT(check_faults(7).faults, 50); }
 
 StepContents one_array() {

@@ -36,6 +36,11 @@ class StepFormat {
   virtual void write(const FileSystem& fs, const std::string& directory,
                      const std::string& final_path, std::int64_t step,
                      const StepContents& contents) const = 0;
+  // Where several processes save one step: which of them this is. Each calls write(), then the
+  // first finish(). False if the format is for one process only.
+  virtual bool set_process(int /*process*/, int /*num_processes*/) { return false; }
+  virtual void finish(const FileSystem&, const std::string& /*directory*/,
+                      const std::string& /*final_path*/, const StepContents&) const {}
   // The mark of a finished step, if the format has one. Comes after all else is on disk.
   virtual void mark(const FileSystem&, const std::string& /*directory*/,
                     const std::string& /*final_path*/) const {}
@@ -45,8 +50,11 @@ class StepFormat {
                             const std::vector<std::string>& items) const = 0;
 };
 
-// Orbax's layout. The state is the JSON item "state".
-std::unique_ptr<StepFormat> make_orbax_format(orbax::StepOptions options = {});
+// Orbax's layout. The state is the JSON item "state". With `deduplicate`, chunks that are as they
+// were in the step before share its files (hard links, see WriteOptions::previous): a step costs
+// what has changed, and removing either one leaves the other whole.
+std::unique_ptr<StepFormat> make_orbax_format(orbax::StepOptions options = {},
+                                              bool deduplicate = false);
 
 // <item>.safetensors for each item, and state.json with the version of the format, the step, size
 // and CRC-32C of each file, and the caller's state. On the system's files only.

@@ -45,6 +45,11 @@ CheckpointManager::CheckpointManager(std::string directory, ManagerOptions optio
     throw_user_error({"max_num_checkpoints_to_keep", "at least 1",
                       fmt::format("{}", options_.max_to_keep),
                       "Keep one checkpoint, or set enable_checkpointing=false"});
+  if (!options_.coordinator) options_.coordinator = single_process();
+  const int processes = options_.coordinator->num_processes();
+  if (processes > 1 && !format->set_process(options_.coordinator->process(), processes))
+    throw_user_error({"save with several processes", "a format that they can write together",
+                      std::string(format->name()), "Use Orbax's layout"});
   const bool orbax = format->name() == "orbax";
   formats_.push_back(std::move(format));
   formats_.push_back(orbax ? make_safetensors_format() : make_orbax_format());
@@ -55,6 +60,14 @@ CheckpointManager::~CheckpointManager() {
 }
 
 void CheckpointManager::prepare() {
+  if (options_.coordinator->num_processes() > 1)
+    return do_together(*options_.coordinator, "prepare", [&] {
+      if (is_primary()) prepare_directory();
+    });
+  prepare_directory();
+}
+
+void CheckpointManager::prepare_directory() {
   const FileSystem& fs = options_.fs;
   fs.make_directories(directory_, /*durable=*/true);
   for (const DirectoryEntry& e : fs.list(directory_)) {
@@ -131,6 +144,7 @@ void CheckpointManager::poll() {
 }
 
 void CheckpointManager::write_step(std::int64_t step, const StepContents& contents) {
+  if (options_.coordinator->num_processes() > 1) return write_together(step, contents);
   const FileSystem& fs = options_.fs;
   const std::string final_path = step_directory(step);
   const bool rename = options_.commit == Commit::kRename;
@@ -148,16 +162,91 @@ void CheckpointManager::write_step(std::int64_t step, const StepContents& conten
       commit_in_place(step, contents);
     }
   } catch (Error& e) {
-    // A full disk needs the room back; what cannot be removed now goes at the next start.
-    try {
-      if (rename || !fs.is_file(join_path(directory, orbax::kCommitFile)))
-        fs.remove_tree(directory);
-    } catch (const Error&) {
-    }
+    remove_unfinished(directory);
     e.add_context(fmt::format("while saving the checkpoint of step {}", step));
     throw;
   }
+  if (options_.on_commit) options_.on_commit(step);
   apply_preservation();
+}
+
+void CheckpointManager::copy_step(std::int64_t step, const FileSystem& source,
+                                  const std::string& directory) {
+  const FileSystem& fs = options_.fs;
+  const std::string final_path = step_directory(step);
+  const bool rename = options_.commit == Commit::kRename;
+  const std::string to = rename ? final_path + std::string(kTemporary) : final_path;
+  try {
+    fs.make_directories(directory_, /*durable=*/true);
+    fs.remove_tree(to);
+    fs.make_directories(to);
+    for (const DirectoryEntry& e : source.list(directory))
+      if (e.name != orbax::kCommitFile)
+        fs.copy_tree(source, join_path(directory, e.name), join_path(to, e.name));
+    if (!rename) {
+      fs.sync_directories(to);
+      fs.sync_directory(directory_);
+    }
+    formats_[0]->mark(fs, to, final_path);
+    if (rename)
+      fs.commit_directory(to, final_path);
+    else
+      fs.sync_directory(to);
+  } catch (Error& e) {
+    remove_unfinished(to);
+    e.add_context(fmt::format("while copying the checkpoint of step {}", step));
+    throw;
+  }
+  if (options_.on_commit) options_.on_commit(step);
+  apply_preservation();
+}
+
+// A full disk needs the room back; what cannot be removed now goes at the next start.
+void CheckpointManager::remove_unfinished(const std::string& directory) {
+  try {
+    const FileSystem& fs = options_.fs;
+    if (options_.commit == Commit::kRename || !fs.is_file(join_path(directory, orbax::kCommitFile)))
+      fs.remove_tree(directory);
+  } catch (const Error&) {
+  }
+}
+
+void CheckpointManager::write_together(std::int64_t step, const StepContents& contents) {
+  const FileSystem& fs = options_.fs;
+  const std::string final_path = step_directory(step);
+  const bool rename = options_.commit == Commit::kRename;
+  const std::string directory = rename ? final_path + std::string(kTemporary) : final_path;
+  Coordinator& c = *options_.coordinator;
+  const auto name = [&](std::string_view phase) { return fmt::format("{} {}", phase, step); };
+  try {
+    do_together(c, name("begin"), [&] {
+      if (!is_primary()) return;
+      fs.make_directories(directory_, /*durable=*/true);
+      fs.remove_tree(directory);
+      fs.make_directories(directory);
+    });
+    do_together(c, name("write"),
+                [&] { formats_[0]->write(fs, directory, final_path, step, contents); });
+    do_together(c, name("commit"), [&] {
+      if (!is_primary()) return;
+      formats_[0]->finish(fs, directory, final_path, contents);
+      if (rename) {
+        formats_[0]->mark(fs, directory, final_path);
+        fs.commit_directory(directory, final_path);
+      } else {
+        fs.sync_directories(directory);
+        fs.sync_directory(directory_);
+        formats_[0]->mark(fs, directory, final_path);
+        fs.sync_directory(directory);
+      }
+    });
+  } catch (Error& e) {
+    if (is_primary()) remove_unfinished(directory);
+    e.add_context(fmt::format("while saving the checkpoint of step {}", step));
+    throw;
+  }
+  if (options_.on_commit) options_.on_commit(step);
+  if (is_primary()) apply_preservation();
 }
 
 // All but the commit file first, durable with every name, then that.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "xylem/checkpoint/coordination.h"
 #include "xylem/checkpoint/format.h"
 #include "xylem/checkpoint/policies.h"
 
@@ -37,7 +38,13 @@ struct ManagerOptions {
   int step_digits = 0;
   // Called on the thread that writes, with the message, when an async save fails.
   std::function<void(std::int64_t step, const std::string& message)> on_error = nullptr;
+  // Called on the thread that writes, once a step is committed and before others are removed.
+  std::function<void(std::int64_t step)> on_commit = nullptr;
   FileSystem fs = {};
+  // Where several processes save one run: each makes its own manager and the same calls of
+  // prepare() and save(), with its parts of the arrays (Leaf::parts). The first one makes
+  // directories, commits and removes. A save fails everywhere if it fails anywhere.
+  std::shared_ptr<Coordinator> coordinator = nullptr;
 };
 
 // The steps of one run, each in a directory <directory>/<step>. A step is written under the name
@@ -81,12 +88,19 @@ class CheckpointManager {
   std::string step_directory(std::int64_t step) const;
   // The contents of a step, or only the items named. Errors name the file at fault.
   StepContents restore(std::int64_t step, const std::vector<std::string>& items = {}) const;
+  // Commits a copy of a whole step that lies in another directory, perhaps of another file system,
+  // as save() would commit it. Nothing is read but its files.
+  void copy_step(std::int64_t step, const FileSystem& source, const std::string& directory);
   // Removes a step: at once invisible, then its files.
   void remove(std::int64_t step);
 
  private:
   struct Pending;
   void write_step(std::int64_t step, const StepContents& contents);
+  void prepare_directory();
+  void write_together(std::int64_t step, const StepContents& contents);
+  bool is_primary() const { return options_.coordinator->process() == 0; }
+  void remove_unfinished(const std::string& directory);
   void commit_in_place(std::int64_t step, const StepContents& contents);
   void apply_preservation();
   void remove_directory(const std::string& directory);

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "xylem/base/error.h"
@@ -352,6 +355,113 @@ TEST(NamedArrays, RefuseNamesTheFirstLeafThatDiffers) {
   EXPECT_NE(refused(missing).find("no such leaf"), std::string::npos);
   EXPECT_NE(refused(extra).find("layers[2].kernel"), std::string::npos);
   EXPECT_NE(refused(extra).find("checkpoint c/5"), std::string::npos);
+}
+
+// One manager a thread, as if each were a process.
+TEST_F(ManagerTest, ASaveThatFailsInOneProcessFailsInAll) {
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (int p = 0; p < 3; ++p)
+    threads.emplace_back([&, p] {
+      errors[static_cast<std::size_t>(p)] = error_of([&] {
+        ManagerOptions o;
+        o.coordinator = file_coordinator({at("coordination"), p, 3, 60});
+        CheckpointManager m(at("checkpoints"), o);
+        m.prepare();
+        m.save(1, contents_of(1));
+        StepContents c = contents_of(2);
+        // Numbers that zarr lacks, in the tree of the process that writes them.
+        if (p == 0)
+          c.items["params"].push_back(
+              array_leaf(parse_path_text("u"), HostArray::zeros(DType::kU4, {2})));
+        m.save(2, c);
+      });
+    });
+  for (std::thread& t : threads) t.join();
+  for (std::size_t p = 0; p < 3; ++p) {
+    EXPECT_NE(errors[p].find("while saving the checkpoint of step 2"), std::string::npos)
+        << errors[p];
+    EXPECT_NE(errors[p].find("uint4"), std::string::npos) << errors[p];
+    EXPECT_EQ(errors[p].find("process 0: ") != std::string::npos, p != 0) << errors[p];
+  }
+  CheckpointManager m(at("checkpoints"));
+  EXPECT_EQ(m.steps(), std::vector<std::int64_t>{1});
+  EXPECT_FALSE(path_exists(at("checkpoints/2.orbax-checkpoint-tmp")));
+  // Directories of coordination are for one run.
+  EXPECT_NE(error_of([&] {
+              file_coordinator({at("coordination"), 0, 3, 60});
+            }).find("a new directory"),
+            std::string::npos);
+}
+
+TEST_F(ManagerTest, PartsMustMakeUpTheWholeArray) {
+  const auto leaf = [](std::int64_t start, std::int64_t rows) {
+    Leaf l;
+    l.path = parse_path_text("w");
+    l.kind = LeafKind::kArray;
+    l.dtype = DType::kF32;
+    l.shape = {6, 2};
+    l.shard = {2, 2};
+    if (rows > 0) l.parts.push_back({{start, 0}, HostArray::zeros(DType::kF32, {rows, 2}), 0});
+    return l;
+  };
+  const auto save = [&](const Leaf& l) {
+    orbax::WriteOptions o;
+    o.num_processes = 2;
+    const FileSystem fs = FileSystem::memory();
+    return error_of([&] {
+      orbax::write_tree_part(fs, "/t", {l}, o);
+      o.process = 1;
+      orbax::write_tree_part(fs, "/t", {leaf(2, 2)}, o);
+      orbax::finish_tree(fs, "/t", {l}, o);
+    });
+  };
+  EXPECT_NE(save(leaf(0, 2)).find("all 3 chunks of leaf w from the 2 processes; 2"),
+            std::string::npos)
+      << save(leaf(0, 2));
+  EXPECT_NE(save(leaf(1, 2)).find("at multiples of that"), std::string::npos);
+  EXPECT_NE(save(leaf(4, 1)).find("at multiples of that"), std::string::npos);
+}
+
+// Steps that share unchanged chunks: less is written, and each stands alone.
+TEST_F(ManagerTest, UnchangedChunksAreSharedBetweenSteps) {
+  const auto contents = [](std::int64_t step) {
+    StepContents c = contents_of(step);
+    c.items["params"].push_back(array_leaf(
+        parse_path_text("frozen"), HostArray::from(std::vector<float>(200'000, 1.5f), {200'000})));
+    c.items["params"].push_back(array_leaf(
+        parse_path_text("changed"),
+        HostArray::from(std::vector<float>(100'000, static_cast<float>(step)), {100'000})));
+    return c;
+  };
+  for (const bool ocdbt : {true, false})
+    for (const bool zarr3 : {false, true}) {
+      const std::string dir = at("d" + std::to_string(ocdbt) + std::to_string(zarr3));
+      orbax::StepOptions options;
+      options.use_ocdbt = ocdbt;
+      options.use_zarr3 = zarr3;
+      CheckpointManager m(dir, {.max_to_keep = 2}, make_orbax_format(options, true));
+      m.prepare();
+      for (const std::int64_t step : {1, 2, 3}) m.save(step, contents(step));
+      // Files with two names: the frozen array's in steps 2 and 3.
+      int shared = 0;
+      const std::function<void(const std::string&)> count = [&](const std::string& path) {
+        for (const DirectoryEntry& e : list_directory(path)) {
+          const std::string file = join_path(path, e.name);
+          struct stat s;
+          if (e.is_directory)
+            count(file);
+          else if (::stat(file.c_str(), &s) == 0 && s.st_nlink == 2)
+            shared += s.st_size > 800'000 ? 1 : 100;
+        }
+      };
+      count(dir);
+      EXPECT_EQ(shared, 2);
+      m.remove(2);
+      const StepContents got = m.restore(3), want = contents(3);
+      for (std::size_t i = 0; i < want.items.at("params").size(); ++i)
+        EXPECT_TRUE(got.items.at("params")[i].value.bit_equal(want.items.at("params")[i].value));
+    }
 }
 
 }  // namespace

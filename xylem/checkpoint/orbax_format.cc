@@ -22,7 +22,8 @@ constexpr const char* kMetricsItem = "metrics";
 
 class OrbaxFormat final : public StepFormat {
  public:
-  explicit OrbaxFormat(orbax::StepOptions options) : options_(std::move(options)) {}
+  OrbaxFormat(orbax::StepOptions options, bool deduplicate)
+      : options_(std::move(options)), deduplicate_(deduplicate) {}
 
   std::string_view name() const override { return "orbax"; }
 
@@ -49,21 +50,23 @@ class OrbaxFormat final : public StepFormat {
   }
 
   void write(const FileSystem& fs, const std::string& directory, const std::string& final_path,
-             std::int64_t, const StepContents& contents) const override {
-    std::map<std::string, orbax::StepItem> items;
-    for (const auto& [name, tree] : contents.items) {
-      if (name == kStateItem || name == kMetricsItem)
-        throw_user_error({fmt::format("save {}", final_path),
-                          "items with names other than state and metrics", name, "Rename it"});
-      items[name].tree = tree;
-    }
-    items[kStateItem].kind = orbax::StepItem::Kind::kJson;
-    items[kStateItem].json = contents.state;
-    if (!contents.metrics.empty()) {
-      items[kMetricsItem].kind = orbax::StepItem::Kind::kMetrics;
-      items[kMetricsItem].json = contents.metrics;
-    }
-    orbax::write_step(fs, directory, final_path, items, options_);
+             std::int64_t step, const StepContents& contents) const override {
+    orbax::StepOptions o = options_;
+    if (deduplicate_) o.previous = newest_before(fs, parent_path(final_path), step);
+    const auto items = items_of(contents, final_path);
+    orbax::write_step_part(fs, directory, final_path, items, o);
+    if (options_.num_processes == 1) orbax::finish_step(fs, directory, final_path, items, options_);
+  }
+
+  bool set_process(int process, int num_processes) override {
+    options_.process = process;
+    options_.num_processes = num_processes;
+    return true;
+  }
+  void finish(const FileSystem& fs, const std::string& directory, const std::string& final_path,
+              const StepContents& contents) const override {
+    if (options_.num_processes > 1)
+      orbax::finish_step(fs, directory, final_path, items_of(contents, final_path), options_);
   }
 
   void mark(const FileSystem& fs, const std::string& directory,
@@ -93,13 +96,41 @@ class OrbaxFormat final : public StepFormat {
   }
 
  private:
+  static std::map<std::string, orbax::StepItem> items_of(const StepContents& contents,
+                                                         const std::string& final_path) {
+    std::map<std::string, orbax::StepItem> items;
+    for (const auto& [name, tree] : contents.items) {
+      if (name == kStateItem || name == kMetricsItem)
+        throw_user_error({fmt::format("save {}", final_path),
+                          "items with names other than state and metrics", name, "Rename it"});
+      items[name].tree = tree;
+    }
+    items[kStateItem].kind = orbax::StepItem::Kind::kJson;
+    items[kStateItem].json = contents.state;
+    if (!contents.metrics.empty()) {
+      items[kMetricsItem].kind = orbax::StepItem::Kind::kMetrics;
+      items[kMetricsItem].json = contents.metrics;
+    }
+    return items;
+  }
+
+  // The directory of the newest finished step below this one; empty if there is none.
+  static std::string newest_before(const FileSystem& fs, const std::string& root,
+                                   std::int64_t step) {
+    std::string out;
+    for (const StepEntry& e : list_steps(fs, root))
+      if (e.step < step) out = join_path(root, e.name);
+    return out;
+  }
+
   orbax::StepOptions options_;
+  bool deduplicate_;
 };
 
 }  // namespace
 
-std::unique_ptr<StepFormat> make_orbax_format(orbax::StepOptions options) {
-  return std::make_unique<OrbaxFormat>(std::move(options));
+std::unique_ptr<StepFormat> make_orbax_format(orbax::StepOptions options, bool deduplicate) {
+  return std::make_unique<OrbaxFormat>(std::move(options), deduplicate);
 }
 
 }  // namespace xylem::checkpoint

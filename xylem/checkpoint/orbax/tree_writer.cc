@@ -185,7 +185,7 @@ void TreeWriter::plan() {
         refuse("names that differ when their parts are joined with \".\"",
                fmt::format("\"{}\" twice", name), "Rename one of them");
     if (!has_array(l.kind)) continue;
-    const bool described = l.dtype && (l.source || options_.num_processes > 1);
+    const bool described = l.dtype && (l.source || !l.parts.empty() || options_.num_processes > 1);
     if (!l.value.defined() && !described)
       refuse(fmt::format("an array for leaf {}", path_text(l.path)), "none", "Give it one");
     const DType dtype = l.value.defined() ? l.value.dtype() : *l.dtype;

@@ -10,6 +10,7 @@
 #include "xylem/base/error.h"
 #include "xylem/checkpoint/manager.h"
 #include "xylem/checkpoint/testing/faulty_calls.h"
+#include "xylem/checkpoint/tiers.h"
 
 namespace xylem::checkpoint {
 namespace {
@@ -26,6 +27,7 @@ StepContents contents_of(std::int64_t step) {
       array_leaf(
           parse_path_text("a.b"),
           HostArray::from(std::vector<std::int32_t>{1, 2, static_cast<std::int32_t>(step)}, {3})),
+      array_leaf(parse_path_text("frozen"), HostArray::from(std::vector<float>(1500, 2), {1500})),
       string_leaf(parse_path_text("name"), "step " + std::to_string(step))};
   c.state = "{\"step\": " + std::to_string(step) + "}";
   return c;
@@ -71,14 +73,20 @@ std::int64_t save_all(CheckpointManager& m) {
 
 }  // namespace
 
-CrashCounts check_crashes(std::int64_t stride, int states_each, unsigned seed, bool commit_file) {
+CrashCounts check_crashes(std::int64_t stride, int states_each, unsigned seed, bool commit_file,
+                          bool deduplicate) {
+  const auto format = [&] {
+    orbax::StepOptions o;
+    o.link_bytes = 4000;
+    return make_orbax_format(o, deduplicate);
+  };
   const Commit commit = commit_file ? Commit::kFile : Commit::kRename;
   CrashCounts counts;
   std::mt19937 random(seed);
   std::int64_t total = 0;
   {
     const auto calls = std::make_shared<FaultyCalls>();
-    CheckpointManager m("/run/checkpoints", options_for(calls, commit));
+    CheckpointManager m("/run/checkpoints", options_for(calls, commit), format());
     EXPECT_EQ(save_all(m), kSteps);
     total = calls->calls();
   }
@@ -88,7 +96,7 @@ CrashCounts check_crashes(std::int64_t stride, int states_each, unsigned seed, b
     calls->stop_at(stop);
     std::int64_t committed = 0;
     {
-      CheckpointManager m("/run/checkpoints", options_for(calls, commit));
+      CheckpointManager m("/run/checkpoints", options_for(calls, commit), format());
       committed = save_all(m);
     }
     ++counts.stops;
@@ -108,12 +116,84 @@ CrashCounts check_crashes(std::int64_t stride, int states_each, unsigned seed, b
         EXPECT_GE(latest.value_or(0), committed) << where << ": a committed step is gone";
         EXPECT_EQ(disk->writes(), before) << where;
       }
-      CheckpointManager m("/run/checkpoints", options_for(disk, commit));
+      CheckpointManager m("/run/checkpoints", options_for(disk, commit), format());
       m.prepare();
       const std::int64_t next = m.latest_step().value_or(0) + 1;
       m.save(next, contents_of(next));
       expect_whole(m, next, where);
       EXPECT_LE(m.steps().size(), 2u) << where;
+      if (testing::Test::HasFailure()) return counts;
+    }
+  }
+  return counts;
+}
+
+CrashCounts check_tier_crashes(std::int64_t stride, int states_each, unsigned seed) {
+  CrashCounts counts;
+  std::mt19937 random(seed);
+  const auto options = [](const std::shared_ptr<FaultyCalls>& calls) {
+    TierOptions o;
+    o.fast = o.slow = options_for(calls, Commit::kRename);
+    o.fast.max_to_keep = 1;
+    return o;
+  };
+  // The thread that copies and this one take turns, so that calls are counted alike every time.
+  struct Promised {
+    std::int64_t committed = 0, promoted = 0;
+  };
+  const auto run = [&](const std::shared_ptr<FaultyCalls>& calls) {
+    Promised p;
+    TieredCheckpointManager m("/fast", "/slow", options(calls));
+    try {
+      m.prepare();
+      m.wait_promoted();
+      for (std::int64_t s = 1; s <= kSteps; ++s) {
+        m.save(s, contents_of(s));
+        p.committed = s;
+        m.wait_promoted();
+        p.promoted = s;
+      }
+    } catch (const Error&) {
+      try {
+        m.wait_promoted();
+      } catch (const Error&) {
+      }
+    }
+    return p;
+  };
+  std::int64_t total = 0;
+  {
+    const auto calls = std::make_shared<FaultyCalls>();
+    EXPECT_EQ(run(calls).promoted, kSteps);
+    total = calls->calls();
+  }
+  for (std::int64_t stop = static_cast<std::int64_t>(random() % static_cast<unsigned>(stride));
+       stop <= total; stop += stride) {
+    const auto calls = std::make_shared<FaultyCalls>();
+    calls->stop_at(stop);
+    const Promised promised = run(calls);
+    ++counts.stops;
+    for (int k = 0; k < states_each; ++k) {
+      ++counts.states;
+      const auto disk = calls->after_crash(random);
+      const bool lost = random() % 2 == 0;
+      const std::string where = "seed " + std::to_string(seed) + ", call " + std::to_string(stop) +
+                                ", state " + std::to_string(k) + (lost ? ", fast tier lost" : "");
+      if (lost) FileSystem(disk).remove_tree("/fast");
+      TieredCheckpointManager m("/fast", "/slow", options(disk));
+      const std::int64_t latest = m.latest_step().value_or(0);
+      EXPECT_GE(latest, lost ? promised.promoted : promised.committed) << where;
+      for (const std::int64_t s : m.steps()) {
+        const StepContents got = m.restore(s), want = contents_of(s);
+        EXPECT_EQ(got.state, want.state) << where;
+        EXPECT_TRUE(got.items.at("params")[0].value.bit_equal(want.items.at("params")[0].value))
+            << where;
+      }
+      m.prepare();
+      m.wait_promoted();
+      m.save(latest + 1, contents_of(latest + 1));
+      m.wait_promoted();
+      EXPECT_EQ(m.slow().latest_step(), latest + 1) << where;
       if (testing::Test::HasFailure()) return counts;
     }
   }
