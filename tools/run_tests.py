@@ -253,7 +253,7 @@ def run_job(job, scratch):
         crashes.mkdir(exist_ok=True)
         seconds = int(60 * float(os.environ.get("XYLEM_FUZZ_MINUTES", "10")))
         timeout = max(timeout, seconds + 900)
-        command = [str(job.build_dir / suite.path), str(corpus), f"-max_total_time={seconds}", "-timeout=20",
+        command = [str(job.build_dir / suite.path), str(corpus), f"-max_total_time={seconds}", "-timeout=60",
                    "-rss_limit_mb=2560", "-print_final_stats=1", f"-artifact_prefix={crashes}/{suite.name.replace('/', '-')}-"]
     elif suite.kind == "unittest":
         command = [sys.executable, str(ROOT / "tools" / "run_unittest.py"), suite.path, str(report)]

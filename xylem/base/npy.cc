@@ -193,9 +193,15 @@ HostArray parse_npy(std::span<const std::byte> bytes, std::string_view name,
   const DType t = parse_descr(h.descr, raw_type, name, swap);
 
   // Sizes are compared before anything is allocated.
-  std::int64_t total = 0;
-  if (__builtin_mul_overflow(num_elements(h.shape), std::int64_t{dtype_bytes(t)}, &total) ||
-      static_cast<std::uint64_t>(total) != r.remaining())
+  std::int64_t total = dtype_bytes(t);
+  bool empty = false, fits = true;
+  for (std::int64_t n : h.shape) {
+    if (n < 0) r.fail("sizes are not negative", fmt::format("one is {}", n));
+    empty = empty || n == 0;
+    fits = fits && !__builtin_mul_overflow(total, std::max<std::int64_t>(n, 1), &total);
+  }
+  if (empty) total = 0;
+  if ((!fits && !empty) || static_cast<std::uint64_t>(total) != r.remaining())
     r.fail(fmt::format("{} must be all that follows the header", shape_string(t, h.shape)),
            fmt::format("{} bytes follow", r.remaining()));
   const std::span<const std::byte> data = r.read_bytes(static_cast<std::uint64_t>(total));

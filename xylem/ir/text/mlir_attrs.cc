@@ -253,9 +253,8 @@ Attr MlirReader::read_hash_attr(Mode mode) {
   Alias& a = alias(c_.text().substr(start, name.size() + 1), start);
   std::size_t back = c_.pos();
   c_.seek(a.pos);
-  a.busy = true;
+  Resolving resolving(*this, a, start);
   Attr v = read_attr(mode);
-  a.busy = false;
   c_.seek(back);
   return v;
 }

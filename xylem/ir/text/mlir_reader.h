@@ -73,6 +73,23 @@ class MlirReader {
     Location location;
   };
 
+  // An alias being resolved. Aliases that name others twice multiply, so those inside of others
+  // are counted.
+  class Resolving {
+   public:
+    Resolving(MlirReader& r, Alias& a, std::size_t at);
+    ~Resolving() {
+      a_.busy = false;
+      --r_.alias_depth_;
+    }
+    Resolving(const Resolving&) = delete;
+    Resolving& operator=(const Resolving&) = delete;
+
+   private:
+    MlirReader& r_;
+    Alias& a_;
+  };
+
   void find_aliases();
   Alias& alias(std::string_view name, std::size_t at);
   DType read_element_type(TypeExtra& extra);
@@ -93,7 +110,9 @@ class MlirReader {
 
   Cursor c_;
   std::unordered_map<std::string_view, Alias> aliases_;  // "#loc", "!t"
-  std::size_t resources_pos_ = 0;                        // of "{-#", 0: none
+  int alias_depth_ = 0;
+  int nested_aliases_ = 0;
+  std::size_t resources_pos_ = 0;  // of "{-#", 0: none
   bool saw_index_ = false;
   bool allow_large_splat_ = false;
   std::optional<Type> large_splat_;

@@ -87,6 +87,16 @@ MlirReader::Alias& MlirReader::alias(std::string_view name, std::size_t at) {
   return it->second;
 }
 
+MlirReader::Resolving::Resolving(MlirReader& r, Alias& a, std::size_t at) : r_(r), a_(a) {
+  constexpr int kMaxNestedAliases = 200'000;
+  if (r.alias_depth_ > 0 && ++r.nested_aliases_ > kMaxNestedAliases)
+    r.c_.fail(at, "alias",
+              fmt::format("aliases name one another at most {} times", kMaxNestedAliases),
+              "these do so more often", "Write the attribute out");
+  a.busy = true;
+  ++r.alias_depth_;
+}
+
 bool MlirReader::accept_top_level_extra() {
   char mark = c_.peek();
   if (mark == '#' || mark == '!') {
@@ -146,9 +156,8 @@ Type MlirReader::read_type() {
       Alias& a = alias(name, at);
       std::size_t back = c_.pos();
       c_.seek(a.pos);
-      a.busy = true;
+      Resolving resolving(*this, a, at);
       Type t = read_type();
-      a.busy = false;
       c_.seek(back);
       return t;
     }

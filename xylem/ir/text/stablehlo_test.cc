@@ -325,6 +325,16 @@ TEST(StablehloTextTest, MeshesOfGenericModulesAreKeptBesideItsAttributes) {
             "  sdy.mesh @c = <[]> {stablehlo.mesh = {axes = []}}\n}\n");
 }
 
+TEST(StablehloTextTest, AliasesThatMultiplyAreRefused) {
+  std::string text;
+  for (int i = 0; i < 40; ++i)
+    text += "#a" + std::to_string(i) + " = [#a" + std::to_string(i + 1) + ", #a" +
+            std::to_string(i + 1) + "]\n";
+  text += "#a40 = [1]\n";
+  EXPECT_THAT(error_of(text + "module attributes {x = #a0} {}"),
+              HasSubstr("aliases name one another at most"));
+}
+
 TEST(StablehloTextTest, BytesOutsideOfStringsAreAscii) {
   EXPECT_THAT(error_in("  %0 = stablehlo.add %a, %a {x = #a.b<\xff>} : tensor<2x3xf32>"),
               HasSubstr("found byte 0xFF"));
