@@ -76,7 +76,8 @@ std::vector<std::string> text_files(std::string_view dataset_path) {
     const std::size_t before = files.size();
     if (is_directory(part))
       add_directory(part, files);
-    else if (path_exists(part) || part.find_first_of("*?[") == std::string::npos)
+    else if (path_exists(part) || part.find_first_of("*?[") == std::string::npos ||
+             part.find("://") != std::string::npos)
       files.push_back(part);
     else
       add_pattern(part, files);
@@ -92,7 +93,7 @@ std::vector<std::string> text_files(std::string_view dataset_path) {
 }
 
 std::string read_text_file(const std::string& path, std::uint64_t max_bytes) {
-  const SourcePtr source = open_file_source(path);
+  const SourcePtr source = open_source(path);
   internal::InputStream stream(source, internal::detect_wrapping(*source, false));
   std::string text;
   constexpr std::size_t kPiece = std::size_t{1} << 20;

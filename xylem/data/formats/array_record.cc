@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "xylem/base/bytes.h"
 #include "xylem/data/formats/internal/checks.h"
@@ -96,15 +97,20 @@ std::uint64_t read_postscript(const ByteSource& file, const ReadOptions& options
 
 class ArrayRecordCursor final : public ChunkCursor {
  public:
-  // With `tail_error` the end of the data is not known: the footer is told by what it holds, and
-  // the error is thrown behind the records.
-  ArrayRecordCursor(SourcePtr file, const ReadOptions& options, std::uint64_t begin,
-                    std::uint64_t end, const DamageError* tail_error)
-      : ChunkCursor(std::move(file), options, begin, end) {
-    if (tail_error != nullptr) tail_error_ = *tail_error;
-  }
+  // The end of the data is not known: the footer is told by what it holds, and the error is thrown
+  // behind the records.
+  ArrayRecordCursor(SourcePtr file, const ReadOptions& options, std::uint64_t end,
+                    const DamageError& tail_error)
+      : ChunkCursor(std::move(file), options, 0, end), tail_error_(tail_error) {}
+  // From chunk `c` on.
+  ArrayRecordCursor(SourcePtr file, const ReadOptions& options,
+                    std::shared_ptr<const ChunkIndex> index, std::size_t c)
+      : ChunkCursor(std::move(file), options, index->begins[c], index->begins.back()),
+        index_(std::move(index)),
+        first_(index_->first[c]) {}
   bool next(Record& out) override {
     if (ended_) return false;
+    index_.reset();
     if (ChunkCursor::next(out)) return true;
     ended_ = true;
     if (tail_error_) throw *tail_error_;
@@ -113,7 +119,16 @@ class ArrayRecordCursor final : public ChunkCursor {
   bool recover() override { return !ended_ && ChunkCursor::recover(); }
   std::uint64_t skip(std::uint64_t n) override {
     // Without a footer, chunks must be seen to tell the footer from them.
-    return tail_error_ ? RecordCursor::skip(n) : ChunkCursor::skip(n);
+    if (tail_error_) return RecordCursor::skip(n);
+    if (!index_ || n == 0) return ChunkCursor::skip(n);
+    // At the start the footer tells where to go on.
+    const auto index = std::exchange(index_, nullptr);
+    n = std::min(n, index->count() - first_);
+    const std::uint64_t to = first_ + n;
+    const std::size_t c = to == index->count() ? index->begins.size() - 1 : index->chunk_of(to);
+    at_ = index->begins[c];
+    ChunkCursor::skip(to - index->first[c]);
+    return n;
   }
 
  protected:
@@ -138,10 +153,13 @@ class ArrayRecordCursor final : public ChunkCursor {
   }
   std::optional<DamageError> tail_error_;
   std::vector<std::uint64_t> begins_;
+  std::shared_ptr<const ChunkIndex> index_;  // until something is read or passed over
+  std::uint64_t first_ = 0;
   bool ended_ = false;
 };
 
-class ArrayRecordReader final : public ChunkedReader {
+class ArrayRecordReader final : public ChunkedReader,
+                                public std::enable_shared_from_this<ArrayRecordReader> {
  public:
   ArrayRecordReader(SourcePtr file, const ReadOptions& options)
       : ChunkedReader(std::move(file), options) {
@@ -156,15 +174,15 @@ class ArrayRecordReader final : public ChunkedReader {
   std::unique_ptr<RecordCursor> scan(std::uint64_t begin) const override {
     if (tail_error_) {
       auto cursor =
-          std::make_unique<ArrayRecordCursor>(file_, options_, 0, file_->size(), &*tail_error_);
+          std::make_unique<ArrayRecordCursor>(file_, options_, file_->size(), *tail_error_);
       cursor->skip(begin);
       return cursor;
     }
     check_index(file_->name(), begin, index_.count() + 1);
     const std::size_t c =
         begin == index_.count() ? index_.begins.size() - 1 : index_.chunk_of(begin);
-    auto cursor = std::make_unique<ArrayRecordCursor>(file_, options_, index_.begins[c],
-                                                      index_.begins.back(), nullptr);
+    auto cursor = std::make_unique<ArrayRecordCursor>(
+        file_, options_, std::shared_ptr<const ChunkIndex>(shared_from_this(), &index_), c);
     cursor->skip(begin - index_.first[c]);
     return cursor;
   }

@@ -64,6 +64,8 @@ std::string_view bare_name(std::string_view name) {
 }
 
 std::string_view format_of_name(std::string_view path) {
+  // An address may carry a query behind the file's name.
+  if (path.find("://") != path.npos) path = path.substr(0, path.find_first_of("?#"));
   const std::string name = base_name(path);
   std::string lower(bare_name(name));
   std::transform(lower.begin(), lower.end(), lower.begin(),

@@ -8,6 +8,7 @@
 
 #include "xylem/base/error.h"
 #include "xylem/base/file.h"
+#include "xylem/base/http.h"
 
 namespace xylem::data {
 namespace {
@@ -23,6 +24,19 @@ class FileSource final : public ByteSource {
 
  private:
   RandomAccessFile file_;
+};
+
+class HttpSource final : public ByteSource {
+ public:
+  explicit HttpSource(const std::string& address) : file_(address) {}
+  const std::string& name() const override { return file_.address(); }
+  std::uint64_t size() const override { return file_.size(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    file_.read(offset, out);
+  }
+
+ private:
+  HttpFile file_;
 };
 
 class MemorySource final : public ByteSource {
@@ -81,7 +95,8 @@ std::string ByteSource::read(std::uint64_t offset, std::uint64_t size) const {
 SourcePtr open_file_source(const std::string& path) { return std::make_shared<FileSource>(path); }
 
 SourcePtr open_source(const std::string& path_or_address) {
-  return open_file_source(path_or_address);
+  if (path_or_address.find("://") == path_or_address.npos) return open_file_source(path_or_address);
+  return std::make_shared<HttpSource>(path_or_address);
 }
 
 SourcePtr memory_source(std::string data, std::string name) {

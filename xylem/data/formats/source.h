@@ -32,7 +32,7 @@ using SourcePtr = std::shared_ptr<const ByteSource>;
 SourcePtr open_file_source(const std::string& path);
 // Bytes in memory under a name.
 SourcePtr memory_source(std::string data, std::string name = "memory");
-// A path, or an http:// or https:// address, see http_source.h.
+// A path, or an http:// or https:// address (xylem/base/http.h).
 SourcePtr open_source(const std::string& path_or_address);
 
 // Where a writer's bytes go. Nothing is visible under the name before `commit`.
