@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numbers>
+#include <unordered_map>
 
 #include "xylem/base/thread_pool.h"
 
@@ -234,31 +236,107 @@ template class Fft<double>;
 
 namespace {
 
-// A line of a pass over one dimension: `count` elements `stride` apart.
-struct Lines {
-  std::int64_t outer, inner, in_count, out_count;
-};
-
 // Pieces of about 16k elements.
 std::int64_t grain_of(std::int64_t n) {
   return std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(n, 1));
 }
 
+// Plans cost more than a transform: those of recent lengths are kept, shared by all threads.
+template <class Plan>
+std::shared_ptr<const Plan> shared_plan(std::int64_t n) {
+  constexpr std::int64_t kMaxKept = std::int64_t{1} << 22;  // elements of all lines together
+  static std::mutex mutex;
+  static auto* plans = new std::unordered_map<std::int64_t, std::shared_ptr<const Plan>>;
+  static std::int64_t kept = 0;
+  {
+    std::lock_guard lock(mutex);
+    if (const auto it = plans->find(n); it != plans->end()) return it->second;
+  }
+  auto plan = std::make_shared<const Plan>(n);
+  std::lock_guard lock(mutex);
+  if (kept + n > kMaxKept) plans->clear(), kept = 0;
+  if (n <= kMaxKept && plans->emplace(n, plan).second) kept += n;
+  return plan;
+}
+
+// Real lines of an even length n as complex ones of h = n/2: z[j] = x[2j] + i x[2j+1].
+template <class T>
+class RealFft {
+ public:
+  using Complex = std::complex<T>;
+  explicit RealFft(std::int64_t n) : h_(n / 2), half_(shared_plan<Fft<T>>(h_)) {
+    for (std::int64_t k = 0; k <= h_ / 2; ++k) turns_.push_back(root<T>(k, n));
+  }
+  std::int64_t scratch() const { return h_ + half_->scratch(); }
+
+  // 2 X[k] = (Z[k] + Z*[h-k]) - i w^k (Z[k] - Z*[h-k]), w = exp(-2πi / n); X has h + 1 elements.
+  void forward(const T* x, Complex* out, Complex* scratch) const {
+    Complex* z = scratch;
+    for (std::int64_t j = 0; j < h_; ++j) z[j] = {x[2 * j], x[2 * j + 1]};
+    half_->transform(z, scratch + h_, false);
+    out[0] = z[0].real() + z[0].imag();
+    out[h_] = z[0].real() - z[0].imag();
+    constexpr T kHalf = T(0.5);
+    for (std::int64_t k = 1; 2 * k <= h_; ++k) {
+      const Complex a = z[k], b = std::conj(z[h_ - k]);
+      const Complex even = (a + b) * kHalf;
+      const Complex odd = mul(turns_[static_cast<std::size_t>(k)], times_minus_i((a - b) * kHalf));
+      out[k] = even + odd;
+      out[h_ - k] = std::conj(even - odd);
+    }
+  }
+
+  // n x = the inverse of Z[k] = (X[k] + X*[h-k]) + i w^-k (X[k] - X*[h-k]), times `scale`.
+  void inverse(const Complex* x, T* out, T scale, Complex* scratch) const {
+    Complex* z = scratch;
+    const T first = x[0].real(), last = x[h_].real();
+    z[0] = {first + last, first - last};
+    for (std::int64_t k = 1; 2 * k <= h_; ++k) {
+      const Complex a = x[k], b = std::conj(x[h_ - k]);
+      const Complex even = a + b;
+      const Complex odd = mul(std::conj(turns_[static_cast<std::size_t>(k)]), a - b);
+      const Complex turned = {-odd.imag(), odd.real()};
+      z[k] = even + turned;
+      z[h_ - k] = std::conj(even - turned);
+    }
+    half_->transform(z, scratch + h_, true);
+    for (std::int64_t j = 0; j < h_; ++j) {
+      out[2 * j] = z[j].real() * scale;
+      out[2 * j + 1] = z[j].imag() * scale;
+    }
+  }
+
+ private:
+  std::int64_t h_;
+  std::shared_ptr<const Fft<T>> half_;
+  std::vector<Complex> turns_;  // w^k, k <= h/2
+};
+
+// work(line, scratch) for each of `count` lines, over the pool.
+template <class T, class Work>
+void each_line(std::int64_t count, std::int64_t n, std::int64_t scratch, const Work& work) {
+  ThreadPool::global().parallel_for(count, grain_of(n), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::complex<T>> memory(static_cast<std::size_t>(scratch));
+    for (std::int64_t i = begin; i < end; ++i) work(i, memory.data());
+  });
+}
+
+// A line of a pass over one dimension: `count` elements `stride` apart.
+struct Lines {
+  std::int64_t outer, inner, in_count, out_count;
+};
+
 // Transforms every line of one dimension: load(in, index) -> Complex, store(out, index, Complex).
 template <class T, class Load, class Store>
 void pass(const Fft<T>& plan, const Lines& l, bool inverse, const Load& load, const Store& store) {
   const std::int64_t n = plan.length();
-  ThreadPool::global().parallel_for(
-      l.outer * l.inner, grain_of(n), [&](std::int64_t begin, std::int64_t end) {
-        std::vector<std::complex<T>> memory(static_cast<std::size_t>(n + plan.scratch()));
-        std::complex<T>*line = memory.data(), *scratch = line + n;
-        for (std::int64_t i = begin; i < end; ++i) {
-          const std::int64_t o = i / l.inner, q = i % l.inner;
-          load(line, o * l.in_count * l.inner + q);
-          plan.transform(line, scratch, inverse);
-          store(line, o * l.out_count * l.inner + q);
-        }
-      });
+  each_line<T>(l.outer * l.inner, n, n + plan.scratch(),
+               [&](std::int64_t i, std::complex<T>* line) {
+                 const std::int64_t o = i / l.inner, q = i % l.inner;
+                 load(line, o * l.in_count * l.inner + q);
+                 plan.transform(line, line + n, inverse);
+                 store(line, o * l.out_count * l.inner + q);
+               });
 }
 
 template <class T>
@@ -294,7 +372,9 @@ void fft(FftKind kind, const void* in, void* out, std::int64_t batch,
   if (batch == 0 || total == 0) return;
   const std::int64_t half = last / 2 + 1;
   const T scale = inverse ? static_cast<T>(1.0L / static_cast<long double>(total)) : T(1);
-  const Fft<T> row_plan(last);
+  const bool halved = (real_in || real_out) && last % 2 == 0;
+  const auto row_plan = halved ? nullptr : shared_plan<Fft<T>>(last);
+  const auto real_plan = halved ? shared_plan<RealFft<T>>(last) : nullptr;
 
   // The other dimensions, over rows of `row` complex elements.
   const auto other_passes = [&](const Complex* from, Complex* to, std::int64_t row) {
@@ -302,7 +382,7 @@ void fft(FftKind kind, const void* in, void* out, std::int64_t batch,
     for (std::size_t i = k - 1; i-- > 0;) {
       const std::int64_t n = length[i];
       outer /= n;
-      complex_pass(Fft<T>(n), {outer, inner, n, n}, inverse, from, to, T(1));
+      complex_pass(*shared_plan<Fft<T>>(n), {outer, inner, n, n}, inverse, from, to, T(1));
       from = to;
       inner *= n;
     }
@@ -312,12 +392,18 @@ void fft(FftKind kind, const void* in, void* out, std::int64_t batch,
   if (real_in) {
     const T* x = static_cast<const T*>(in);
     auto* y = static_cast<Complex*>(out);
-    pass(
-        row_plan, {outer_of_last, 1, last, half}, false,
-        [&](Complex* line, std::int64_t at) {
-          for (std::int64_t j = 0; j < last; ++j) line[j] = x[at + j];
-        },
-        [&](const Complex* line, std::int64_t at) { std::copy(line, line + half, y + at); });
+    if (halved)
+      each_line<T>(outer_of_last, last, real_plan->scratch(),
+                   [&](std::int64_t i, Complex* scratch) {
+                     real_plan->forward(x + i * last, y + i * half, scratch);
+                   });
+    else
+      pass(
+          *row_plan, {outer_of_last, 1, last, half}, false,
+          [&](Complex* line, std::int64_t at) {
+            for (std::int64_t j = 0; j < last; ++j) line[j] = x[at + j];
+          },
+          [&](const Complex* line, std::int64_t at) { std::copy(line, line + half, y + at); });
     other_passes(y, y, half);
   } else if (real_out) {
     const auto* x = static_cast<const Complex*>(in);
@@ -328,21 +414,26 @@ void fft(FftKind kind, const void* in, void* out, std::int64_t batch,
       x = other_passes(x, work.data(), half);
     }
     // The missing half is the conjugate; what a real result cannot have is left out.
-    pass(
-        row_plan, {outer_of_last, 1, half, last}, true,
-        [&](Complex* line, std::int64_t at) {
-          line[0] = x[at].real();
-          for (std::int64_t j = 1; j < half; ++j) line[j] = x[at + j];
-          for (std::int64_t j = half; j < last; ++j) line[j] = std::conj(x[at + last - j]);
-          if (last % 2 == 0) line[half - 1] = x[at + half - 1].real();
-        },
-        [&](const Complex* line, std::int64_t at) {
-          for (std::int64_t j = 0; j < last; ++j) y[at + j] = line[j].real() * scale;
-        });
+    if (halved)
+      each_line<T>(outer_of_last, last, real_plan->scratch(),
+                   [&](std::int64_t i, Complex* scratch) {
+                     real_plan->inverse(x + i * half, y + i * last, scale, scratch);
+                   });
+    else
+      pass(
+          *row_plan, {outer_of_last, 1, half, last}, true,
+          [&](Complex* line, std::int64_t at) {
+            line[0] = x[at].real();
+            for (std::int64_t j = 1; j < half; ++j) line[j] = x[at + j];
+            for (std::int64_t j = half; j < last; ++j) line[j] = std::conj(x[at + last - j]);
+          },
+          [&](const Complex* line, std::int64_t at) {
+            for (std::int64_t j = 0; j < last; ++j) y[at + j] = line[j].real() * scale;
+          });
   } else {
     const auto* x = static_cast<const Complex*>(in);
     auto* y = static_cast<Complex*>(out);
-    complex_pass(row_plan, {outer_of_last, 1, last, last}, inverse, x, y, scale);
+    complex_pass(*row_plan, {outer_of_last, 1, last, last}, inverse, x, y, scale);
     other_passes(y, y, last);
   }
 }
