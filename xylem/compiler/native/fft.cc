@@ -8,6 +8,16 @@
 
 #include "xylem/base/thread_pool.h"
 
+// The loops of a transform are compiled for wide vectors too; without contraction all give the same
+// bits. clang has no clones of templates, and sanitizers no ifuncs.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define XYLEM_VECTOR_CLONES \
+  __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#else
+#define XYLEM_VECTOR_CLONES
+#endif
+
 namespace xylem::compiler {
 namespace {
 
@@ -61,8 +71,9 @@ std::vector<int> factorize(std::int64_t n) {
 
 // One stage: y[q + s (r p + k)] = w^(p k) sum_j x[q + s (p + m j)] exp(-2πi j k / r).
 template <class T>
-void stage2(std::int64_t m, std::int64_t s, const std::complex<T>* x, std::complex<T>* y,
-            const std::complex<T>* w) {
+XYLEM_VECTOR_CLONES void stage2(std::int64_t m, std::int64_t s, const std::complex<T>* __restrict x,
+                                std::complex<T>* __restrict y,
+                                const std::complex<T>* __restrict w) {
   for (std::int64_t p = 0; p < m; ++p) {
     const std::complex<T> w1 = w[p];
     const std::complex<T>*a = x + s * p, *b = x + s * (p + m);
@@ -75,8 +86,9 @@ void stage2(std::int64_t m, std::int64_t s, const std::complex<T>* x, std::compl
 }
 
 template <class T>
-void stage3(std::int64_t m, std::int64_t s, const std::complex<T>* x, std::complex<T>* y,
-            const std::complex<T>* w) {
+XYLEM_VECTOR_CLONES void stage3(std::int64_t m, std::int64_t s, const std::complex<T>* __restrict x,
+                                std::complex<T>* __restrict y,
+                                const std::complex<T>* __restrict w) {
   constexpr T kSin = static_cast<T>(0.86602540378443864676372317075293618L);
   for (std::int64_t p = 0; p < m; ++p) {
     const std::complex<T> w1 = w[2 * p], w2 = w[2 * p + 1];
@@ -94,8 +106,22 @@ void stage3(std::int64_t m, std::int64_t s, const std::complex<T>* x, std::compl
 }
 
 template <class T>
-void stage4(std::int64_t m, std::int64_t s, const std::complex<T>* x, std::complex<T>* y,
-            const std::complex<T>* w) {
+XYLEM_VECTOR_CLONES void stage4(std::int64_t m, std::int64_t s, const std::complex<T>* __restrict x,
+                                std::complex<T>* __restrict y,
+                                const std::complex<T>* __restrict w) {
+  if (s == 1) {
+    // The first stage, whose inner loop would be one element.
+    for (std::int64_t p = 0; p < m; ++p) {
+      const std::complex<T> ac = x[p] + x[p + 2 * m], a_c = x[p] - x[p + 2 * m];
+      const std::complex<T> bd = x[p + m] + x[p + 3 * m],
+                            b_d = times_minus_i(x[p + m] - x[p + 3 * m]);
+      y[4 * p] = ac + bd;
+      y[4 * p + 1] = mul(a_c + b_d, w[3 * p]);
+      y[4 * p + 2] = mul(ac - bd, w[3 * p + 1]);
+      y[4 * p + 3] = mul(a_c - b_d, w[3 * p + 2]);
+    }
+    return;
+  }
   for (std::int64_t p = 0; p < m; ++p) {
     const std::complex<T> w1 = w[3 * p], w2 = w[3 * p + 1], w3 = w[3 * p + 2];
     const std::complex<T>*a = x + s * p, *b = x + s * (p + m), *c = x + s * (p + 2 * m),
