@@ -6,6 +6,7 @@
 #include "xylem/compiler/reducer.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
+#include "xylem/ir/ops/window_selection.h"
 
 // Ops whose regions see single elements, as ops on whole arrays.
 
@@ -28,68 +29,6 @@ ValueId reshape(Builder& b, ValueId v, const Dims& shape) {
 ValueId spread(Builder& b, ValueId scalar, const Dims& shape) {
   return b.one(o::kBroadcastInDim, {scalar},
                Attrs{{"broadcast_dimensions", Attr(Dims{})}, {"shape", Attr(shape)}});
-}
-
-ValueId compare(Builder& b, ValueId x, ValueId y, std::string_view direction) {
-  return b.one(o::kCompare, {x, y}, Attrs{{"comparison_direction", Attr(ir::EnumAttr(direction))}});
-}
-
-// The pair reduction of select_and_scatter: of (value, place) the one that `select` keeps; place -1
-// is padding.
-GraphPtr keep_selected(const Type& element, const ir::Graph& select,
-                       std::span<const Type> captures) {
-  Builder b("keep_selected");
-  const Type place = Type::tensor(DType::kI64);
-  const ValueId left = b.param(element), left_at = b.param(place), right = b.param(element),
-                right_at = b.param(place);
-  std::vector<ValueId> args = {left, right};
-  for (const Type& t : captures) args.push_back(b.param(t));
-  const ValueId none = b.splat(DType::kI64, {}, -1);
-  const ValueId selected = b.inline_graph(select, args)[0];
-  const ValueId keep = b.one(o::kOr, {compare(b, right_at, none, "EQ"),
-                                      b.one(o::kAnd, {compare(b, left_at, none, "NE"), selected})});
-  return b.finish(
-      {b.one(o::kSelect, {keep, left, right}), b.one(o::kSelect, {keep, left_at, right_at})});
-}
-
-// The places that the windows select, by a reduce_window over (value, flat index), and a scatter to
-// them.
-ValueId expand_select_and_scatter(Builder& b, const Op& op, std::span<const ValueId> operands) {
-  const Type x = b.type(operands[0]), source = b.type(operands[1]);
-  const Type element = Type::tensor(x.dtype());
-  const std::int64_t n = x.size(), m = source.size();
-  std::vector<Type> capture_types;
-  for (ValueId v : operands.subspan(3)) capture_types.push_back(b.type(v));
-  const auto captures = static_cast<std::int64_t>(capture_types.size());
-  if (n == 0) return b.splat(x.dtype(), x.dims(), 0);
-
-  const ValueId place = reshape(b,
-                                b.one(o::kIota, {},
-                                      Attrs{{"iota_dimension", Attr(0)},
-                                            {"shape", Attr(Dims{n})},
-                                            {"result_dtype", Attr(DType::kI64)}}),
-                                x.dims());
-  Attrs window;
-  const Dims ones(x.dims().size(), 1);
-  window.set("window_dimensions", op.attrs.dims_or("window_dimensions", ones));
-  window.set("window_strides", op.attrs.dims_or("window_strides", ones));
-  if (const Attr* padding = op.attrs.find("padding")) window.set("padding", *padding);
-  window.set("num_captures", captures);
-  std::vector<ValueId> in = {operands[0], place, operands[2], b.splat(DType::kI64, {}, -1)};
-  in.insert(in.end(), operands.begin() + 3, operands.end());
-  const ValueId selected = b.op(o::kReduceWindow, std::span<const ValueId>(in), std::move(window),
-                                {keep_selected(element, *op.regions[0], capture_types)})[1];
-
-  std::vector<ValueId> scatter = {spread(b, operands[2], {n}), reshape(b, selected, {m}),
-                                  reshape(b, operands[1], {m})};
-  scatter.insert(scatter.end(), operands.begin() + 3, operands.end());
-  const ValueId flat = b.one(o::kScatter, std::span<const ValueId>(scatter),
-                             Attrs{{"inserted_window_dims", Attr(Dims{0})},
-                                   {"scatter_dims_to_operand_dims", Attr(Dims{0})},
-                                   {"index_vector_dim", Attr(1)},
-                                   {"num_captures", Attr(captures)}},
-                             {op.regions[1]});
-  return reshape(b, flat, x.dims());
 }
 
 // A region with control flow of its own is applied to one element after the other.
@@ -211,7 +150,7 @@ ir::GraphPtr expand_windows(const ir::GraphPtr& graph) {
     b.set_location(op.loc);
     const ir::ValueIds operands = rewriter.operands(op);
     if (op.def == &o::kSelectAndScatter)
-      rewriter.set(op.results[0], expand_select_and_scatter(b, op, operands));
+      rewriter.set(op.results[0], o::expand_select_and_scatter(b, op, operands));
     else if (op.def == &o::kMap)
       rewriter.set(op.results[0], expand_map(b, op, operands));
     else if (const Walk walk = walk_of(*graph, op); walk.op)

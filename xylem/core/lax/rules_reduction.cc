@@ -1,7 +1,9 @@
 // Derivatives, transposes and batching of reductions and cumulative ops.
 
+#include <algorithm>
 #include <numeric>
 
+#include "xylem/core/lax/through.h"
 #include "xylem/core/transform/passes.h"
 #include "xylem/core/transform/rules.h"
 #include "xylem/ir/expr.h"
@@ -12,6 +14,7 @@ namespace {
 
 using ir::Attr;
 using ir::Attrs;
+using ir::Builder;
 using ir::Expr;
 using ir::kNoValue;
 using ir::OpDef;
@@ -19,17 +22,6 @@ using ir::ValueId;
 namespace ops = ir::ops;
 
 std::size_t num_inputs(const ir::Op& op) { return op.results.size(); }
-
-// Differentiates `value(x)`, a program made of differentiable ops, in place of the op.
-template <class F>
-void jvp_through(JvpCall& c, F value) {
-  ir::Builder body;
-  Expr x{&body, body.param(c.b.type(c.primals[0]))};
-  Expr y = value(x);
-  ir::GraphPtr g = body.finish({y.v});
-  ValueId primals[1] = {c.primals[0]}, tangents[1] = {c.tangents[0]};
-  jvp_into(c.b, *g, primals, tangents, c.primal_out, c.tangent_out);
-}
 
 // The reduced axes as one leading axis of length n.
 Expr axes_in_front(Expr x, const Dims& axes, std::int64_t& n) {
@@ -54,23 +46,83 @@ Expr slice_front(Expr x, std::int64_t start, std::int64_t limit, std::int64_t st
   return ir::slice(x, s, l, t);
 }
 
+// Halves the leading axis by combining neighbours until one is left.
+template <class F>
+std::vector<Expr> halve(std::vector<Expr> y, F combine) {
+  for (std::int64_t n = y[0].dims()[0]; n > 1; n = n / 2 + n % 2) {
+    std::int64_t half = n / 2;
+    std::vector<Expr> even, odd;
+    for (Expr e : y) {
+      even.push_back(slice_front(e, 0, 2 * half, 2));
+      odd.push_back(slice_front(e, 1, 2 * half, 2));
+    }
+    std::vector<Expr> next = combine(even, odd);
+    if (n % 2)
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        Expr parts[2] = {next[i], slice_front(y[i], n - 1, n, 1)};
+        next[i] = ir::concatenate(parts, 0);
+      }
+    y = std::move(next);
+  }
+  return y;
+}
+
 // A product as a tree of pairwise products: exact derivatives also where factors are zero.
 Expr product_tree(Expr x, const Dims& axes) {
   std::int64_t n = 0;
   Expr y = axes_in_front(x, axes, n);
-  while (n > 1) {
-    std::int64_t half = n / 2;
-    Expr product = slice_front(y, 0, 2 * half, 2) * slice_front(y, 1, 2 * half, 2);
-    if (n % 2) {
-      Expr parts[2] = {product, slice_front(y, n - 1, n, 1)};
-      product = ir::concatenate(parts, 0);
-    }
-    y = product;
-    n = half + n % 2;
-  }
+  y = halve({y}, [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    return std::vector<Expr>{a[0] * b[0]};
+  })[0];
   Dims rest = y.dims();
   rest.erase(0);
   return ir::reshape(y, rest);
+}
+
+// A reduction by any body as a tree, which takes the body to be associative, as XLA does: the
+// initial value first, then the elements in row-major order.
+std::vector<ValueId> reduce_tree(Builder& b, const ir::Op& op, std::span<const ValueId> operands) {
+  std::size_t n = num_inputs(op);
+  const ir::Graph& body = *op.regions[0];
+  const Dims& axes = op.attrs.dims("dimensions");
+  Dims rest;
+  Expr first{&b, operands[0]};
+  for (int d = 0; d < first.rank(); ++d)
+    if (!axes.contains(d)) rest.push_back(first.dims()[d]);
+  std::vector<Expr> inits, elements;
+  std::int64_t length = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    DType t = body.type(body.results[i]).dtype();
+    elements.push_back(axes_in_front(ir::convert({&b, operands[i]}, t), axes, length));
+    Dims one = rest;
+    one.insert(0, 1);
+    inits.push_back(ir::broadcast_to(ir::convert({&b, operands[n + i]}, t), one));
+  }
+  auto combine = [&](const std::vector<Expr>& x, const std::vector<Expr>& y) {
+    Dims shape = x[0].dims();
+    std::int64_t size = num_elements(shape);
+    std::vector<ValueId> args, results;
+    std::vector<int> dims, result_dims;
+    for (const std::vector<Expr>* side : {&x, &y})
+      for (Expr e : *side) {
+        args.push_back(ir::reshape(e, {size}).v);
+        dims.push_back(0);
+      }
+    for (std::size_t i = 2 * n; i < operands.size(); ++i) {
+      args.push_back(operands[i]);
+      dims.push_back(kNotMapped);
+    }
+    batch_into(b, body, args, dims, size, "", results, result_dims);
+    std::vector<Expr> r;
+    for (std::size_t i = 0; i < n; ++i)
+      r.push_back(ir::reshape({&b, batch_to_front(b, results[i], result_dims[i], size)}, shape));
+    return r;
+  };
+  std::vector<Expr> all = inits;
+  if (length > 0) all = combine(inits, halve(elements, combine));
+  std::vector<ValueId> results;
+  for (Expr e : all) results.push_back(ir::reshape(e, rest).v);
+  return results;
 }
 
 void reduce_jvp(JvpCall& c) {
@@ -93,7 +145,10 @@ void reduce_jvp(JvpCall& c) {
       c.tangent_out = {ir::zeros(c.b, c.b.type(c.primal_out[0])).v};
       return;
     }
-    jvp_through(c, [&](Expr x) { return product_tree(x, axes); });
+    jvp_through(c, [&](Builder& b, std::span<const ValueId> v) {
+      Expr y = product_tree({&b, v[0]}, axes);
+      return std::vector<ValueId>{(y * ir::broadcast_to({&b, v[1]}, y.dims())).v};
+    });
     return;
   }
   if (!init_moves && (reducer == &ops::kMaximum || reducer == &ops::kMinimum)) {
@@ -106,15 +161,19 @@ void reduce_jvp(JvpCall& c) {
     Expr hit = ir::compare(x, ir::broadcast_in_dim(y, x.dims(), where), "EQ");
     Expr mask = ir::convert(hit, x.dtype());
     Expr total = ir::reduce_sum(g * mask, axes);
+    Expr count = ir::reduce_sum(mask, axes);
+    // Where the initial value alone is the result, nothing moves; NaN results have NaN tangents.
+    Expr still = ir::binary(ops::kAnd, ir::compare(count, 0, "EQ"), ir::compare(y, y, "EQ"));
     c.primal_out = {y.v};
-    c.tangent_out = {(total / ir::reduce_sum(mask, axes)).v};
+    c.tangent_out = {ir::select(still, like(total, 0), total / count).v};
     return;
   }
-  throw_user_error({"differentiate stablehlo.reduce",
-                    "only sums, products, maxima and minima of one operand have a derivative rule",
-                    "the reduction has another body or a moving initial value",
-                    "Write the reduction with scan, or give it a custom_jvp"},
-                   c.op.loc.source);
+  // Any other body: the tangents of a tree of pairwise combinations.
+  jvp_through(c, [&](Builder& b, std::span<const ValueId> operands) {
+    return reduce_tree(b, c.op, operands);
+  });
+  ir::ValueIds y = c.b.clone(c.op, c.primals);
+  c.primal_out.assign(y.begin(), y.end());
 }
 
 void reduce_transpose(TransposeCall& c) {
@@ -138,6 +197,15 @@ void reduce_transpose(TransposeCall& c) {
 
 void reduce_batch(BatchCall& c) {
   std::size_t n = num_inputs(c.op);
+  const OpDef* reducer = n == 1 ? ir::ops::single_op_reducer(*c.op.regions[0]) : nullptr;
+  bool moving = std::any_of(c.dims.begin() + static_cast<std::ptrdiff_t>(n), c.dims.end(),
+                            [](int d) { return d != kNotMapped; });
+  if (moving && !reducer) {
+    batch_through(c, [&](Builder& b, std::span<const ValueId> operands) {
+      return reduce_tree(b, c.op, operands);
+    });
+    return;
+  }
   std::vector<ValueId> operands(c.operands.begin(), c.operands.end());
   for (std::size_t i = 0; i < n; ++i)
     operands[i] = batch_to_front(c.b, operands[i], c.dims[i], c.size);
@@ -146,16 +214,9 @@ void reduce_batch(BatchCall& c) {
   for (std::int64_t& a : axes) ++a;
   attrs.set("dimensions", Attr(axes));
   Expr init{&c.b, kNoValue};
-  const OpDef* reducer = n == 1 ? ir::ops::single_op_reducer(*c.op.regions[0]) : nullptr;
-  for (std::size_t i = n; i < operands.size(); ++i) {
-    if (c.dims[i] == kNotMapped) continue;
-    if (!reducer)
-      throw_user_error({"vmap of stablehlo.reduce",
-                        "initial values and captures must not depend on the mapped axis",
-                        "one does", "Write the reduction with scan"},
-                       c.op.loc.source);
-    init = {&c.b, operands[i]};
-    operands[i] = ir::reduction_identity(c.b, *reducer, init.dtype()).v;
+  if (reducer && c.dims[1] != kNotMapped) {
+    init = {&c.b, operands[1]};
+    operands[1] = ir::reduction_identity(c.b, *reducer, init.dtype()).v;
   }
   ir::ValueIds r = c.b.op(ops::kReduce, operands, attrs, c.op.regions);
   c.results.assign(r.begin(), r.end());
@@ -163,36 +224,6 @@ void reduce_batch(BatchCall& c) {
     Expr y{&c.b, r[0]};
     c.results[0] = ir::binary(*reducer, y, ir::broadcast_in_dim(init, y.dims(), Dims{0})).v;
   }
-  c.result_dims.assign(r.size(), 0);
-}
-
-void reduce_window_batch(BatchCall& c) {
-  std::size_t n = num_inputs(c.op);
-  std::vector<ValueId> operands(c.operands.begin(), c.operands.end());
-  for (std::size_t i = 0; i < n; ++i)
-    operands[i] = batch_to_front(c.b, operands[i], c.dims[i], c.size);
-  for (std::size_t i = n; i < operands.size(); ++i)
-    if (c.dims[i] != kNotMapped)
-      throw_user_error({"vmap of stablehlo.reduce_window",
-                        "initial values and captures must not depend on the mapped axis",
-                        "one does", "Use map over the axis"},
-                       c.op.loc.source);
-  Attrs attrs = c.op.attrs;
-  for (const char* name :
-       {"window_dimensions", "window_strides", "base_dilations", "window_dilations"}) {
-    if (!attrs.has(name)) continue;
-    Dims d = attrs.dims(name);
-    d.insert(0, 1);
-    attrs.set(name, Attr(d));
-  }
-  if (attrs.has("padding")) {
-    const HostArray& p = attrs.array("padding");
-    std::vector<std::int64_t> v = {0, 0};
-    for (std::int64_t x : p.span<std::int64_t>()) v.push_back(x);
-    attrs.set("padding", Attr(HostArray::from(v, {p.dims()[0] + 1, 2})));
-  }
-  ir::ValueIds r = c.b.op(ops::kReduceWindow, operands, attrs, c.op.regions);
-  c.results.assign(r.begin(), r.end());
   c.result_dims.assign(r.size(), 0);
 }
 
@@ -214,7 +245,8 @@ template <const OpDef& Combine>
 void cumulative_jvp(JvpCall& c) {
   auto axis = static_cast<int>(c.op.attrs.i64("dimension"));
   bool reverse = c.op.attrs.flag("reverse");
-  jvp_through(c, [&](Expr x) {
+  jvp_through(c, [&](Builder& b, std::span<const ValueId> v) {
+    Expr x{&b, v[0]};
     std::int64_t n = x.dims()[axis];
     Expr y = x;
     Dims none(static_cast<std::size_t>(x.rank()), 0);
@@ -225,7 +257,7 @@ void cumulative_jvp(JvpCall& c) {
       Expr fill = ir::reduction_identity(*y.b, Combine, y.dtype());
       y = ir::binary(Combine, y, ir::pad(y, fill, low, high, none));
     }
-    return y;
+    return std::vector<ValueId>{y.v};
   });
 }
 
@@ -243,8 +275,6 @@ void register_reduction_rules(RuleTable& t) {
   t[ops::kReduce].jvp = reduce_jvp;
   t[ops::kReduce].transpose = reduce_transpose;
   t[ops::kReduce].batch = reduce_batch;
-  t[ops::kReduceWindow].batch = reduce_window_batch;
-  t[ops::kReduceWindow].refuse_jvp = "windowed reductions have no derivative rule";
   t[ops::kCumsum].jvp = cumulative_linear_jvp;
   t[ops::kCumsum].transpose = cumsum_transpose;
   t[ops::kCumprod].jvp = cumulative_jvp<ops::kMultiply>;

@@ -1,5 +1,7 @@
 // Derivatives and batching of sorting.
 
+#include <algorithm>
+
 #include "xylem/core/lax/indexing.h"
 #include "xylem/core/transform/passes.h"
 #include "xylem/core/transform/rules.h"
@@ -11,6 +13,7 @@ namespace {
 
 using ir::Attr;
 using ir::Attrs;
+using ir::Builder;
 using ir::Expr;
 using ir::kNoValue;
 using ir::ValueId;
@@ -62,16 +65,39 @@ void sort_batch(BatchCall& c) {
   int rank = c.b.type(c.operands[0]).rank() - (c.dims[0] != kNotMapped ? 1 : 0);
   for (std::size_t i = 0; i < n; ++i)
     operands[i] = batch_to_front(c.b, operands[i], c.dims[i], c.size);
-  for (std::size_t i = n; i < operands.size(); ++i)
-    if (c.dims[i] != kNotMapped)
-      throw_user_error({"vmap of stablehlo.sort", "captures must not depend on the mapped axis",
-                        "one does", "Sort the captured value along as another operand"},
-                       c.op.loc.source);
   Attrs attrs = c.op.attrs;
   attrs.set("dimension", Attr(sort_dimension(c.op, rank) + 1));
-  ir::ValueIds r = c.b.op(ops::kSort, operands, attrs, c.op.regions);
-  c.results.assign(r.begin(), r.end());
-  c.result_dims.assign(r.size(), 0);
+  std::vector<ir::GraphPtr> regions = c.op.regions;
+  bool captures = std::any_of(c.dims.begin() + static_cast<std::ptrdiff_t>(n), c.dims.end(),
+                              [](int d) { return d != kNotMapped; });
+  if (captures) {
+    // What the comparator captures is sorted along: every element has it beside itself.
+    const Dims shape = c.b.type(operands[0]).dims();
+    for (std::size_t i = n; i < operands.size(); ++i) {
+      Expr x{&c.b, batch_to_front(c.b, operands[i], c.dims[i], c.size)};
+      if (x.rank() != 1)
+        throw_user_error({"vmap of stablehlo.sort",
+                          "captures of the comparator that depend on the mapped axis must be "
+                          "scalars",
+                          "captured is " + x.type().to_string(), "Sort keys made outside"},
+                         c.op.loc.source);
+      operands[i] = ir::broadcast_in_dim(x, shape, Dims{0}).v;
+    }
+    const ir::Graph& compare = *regions[0];
+    Builder region;
+    std::vector<ValueId> args;
+    for (ValueId v : std::span(compare.params).first(2 * n))
+      args.push_back(region.param(compare.type(v)));
+    for (ValueId v : std::span(compare.params).subspan(2 * n)) {
+      args.push_back(region.param(compare.type(v)));
+      region.param(compare.type(v));
+    }
+    regions = {region.finish(region.inline_graph(compare, args))};
+    attrs.erase("num_captures");
+  }
+  ir::ValueIds r = c.b.op(ops::kSort, operands, attrs, regions);
+  c.results.assign(r.begin(), r.begin() + static_cast<std::ptrdiff_t>(n));
+  c.result_dims.assign(n, 0);
 }
 
 void top_k_jvp(JvpCall& c) {

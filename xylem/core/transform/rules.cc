@@ -10,7 +10,9 @@ const RuleTable& filled() {
     register_movement_rules(*t);
     register_indexing_rules(*t);
     register_contraction_rules(*t);
+    register_convolution_rules(*t);
     register_reduction_rules(*t);
+    register_window_rules(*t);
     register_sort_rules(*t);
     register_scan_rules(*t);
     register_branch_rules(*t);

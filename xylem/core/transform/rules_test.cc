@@ -142,8 +142,142 @@ Row remat_row(const char* policy) {
   });
 }
 
+Attr padding(std::vector<std::int64_t> v) {
+  auto n = static_cast<std::int64_t>(v.size() / 2);
+  return Attr(HostArray::from(v, {n, 2}));
+}
+
+// A convolution of the layout [N, C, …], [O, I, …] unless `extra` says otherwise.
+Row conv_row(std::string name, Dims lhs, Dims rhs, const Attrs& extra) {
+  auto n = static_cast<std::int64_t>(lhs.size()) - 2;
+  Dims spatial;
+  for (std::int64_t d = 0; d < n; ++d) spatial.push_back(d + 2);
+  Attrs a{{"input_batch_dimension", Attr(0)},
+          {"input_feature_dimension", Attr(1)},
+          {"input_spatial_dimensions", Attr(spatial)},
+          {"kernel_output_feature_dimension", Attr(0)},
+          {"kernel_input_feature_dimension", Attr(1)},
+          {"kernel_spatial_dimensions", Attr(spatial)},
+          {"output_batch_dimension", Attr(0)},
+          {"output_feature_dimension", Attr(1)},
+          {"output_spatial_dimensions", Attr(spatial)},
+          {"feature_group_count", Attr(1)},
+          {"batch_group_count", Attr(1)}};
+  for (const auto& [key, value] : extra.entries()) a.set(key, value);
+  return program("convolution " + name, {lhs, rhs}, [&](Builder& b, std::vector<Expr> v) {
+    return std::vector<Expr>{{&b, b.one(ops::kConvolution, {v[0].v, v[1].v}, a)}};
+  });
+}
+
+void add_conv_rows(std::vector<Row>& r) {
+  r.push_back(conv_row("plain", {2, 3, 5}, {4, 3, 2}, {}));
+  r.push_back(conv_row("of no window", {2, 3}, {4, 3}, {}));
+  r.push_back(conv_row("strided and padded", {1, 2, 6, 5}, {3, 2, 3, 2},
+                       {{"window_strides", Attr(Dims{2, 3})}, {"padding", padding({1, 2, 0, 3})}}));
+  r.push_back(conv_row("cut", {1, 2, 7}, {2, 2, 3}, {{"padding", padding({-2, -1})}}));
+  r.push_back(conv_row("cut and padded past the kernel", {1, 1, 4}, {1, 1, 2},
+                       {{"padding", padding({4, -2})}, {"window_strides", Attr(Dims{2})}}));
+  r.push_back(conv_row("dilated", {1, 2, 4}, {2, 2, 3},
+                       {{"lhs_dilation", Attr(Dims{3})},
+                        {"rhs_dilation", Attr(Dims{2})},
+                        {"window_strides", Attr(Dims{2})},
+                        {"padding", padding({1, 2})}}));
+  r.push_back(
+      conv_row("reversed", {1, 2, 4, 4}, {2, 2, 3, 2},
+               {{"window_reversal", Attr(Dims{1, 0})}, {"padding", padding({0, 1, 1, 0})}}));
+  r.push_back(conv_row("in feature groups", {2, 6, 4}, {4, 3, 2},
+                       {{"feature_group_count", Attr(2)}, {"rhs_dilation", Attr(Dims{2})}}));
+  r.push_back(conv_row("depthwise", {1, 3, 4}, {6, 1, 2}, {{"feature_group_count", Attr(3)}}));
+  r.push_back(conv_row("in batch groups", {6, 2, 4}, {4, 2, 2},
+                       {{"batch_group_count", Attr(2)}, {"window_strides", Attr(Dims{2})}}));
+  r.push_back(conv_row("of another layout", {5, 4, 2, 3}, {2, 3, 3, 4},
+                       {{"input_batch_dimension", Attr(2)},
+                        {"input_feature_dimension", Attr(3)},
+                        {"input_spatial_dimensions", Attr(Dims{1, 0})},
+                        {"kernel_output_feature_dimension", Attr(3)},
+                        {"kernel_input_feature_dimension", Attr(1)},
+                        {"kernel_spatial_dimensions", Attr(Dims{0, 2})},
+                        {"output_batch_dimension", Attr(1)},
+                        {"output_feature_dimension", Attr(3)},
+                        {"output_spatial_dimensions", Attr(Dims{2, 0})},
+                        {"window_reversal", Attr(Dims{0, 1})},
+                        {"padding", padding({1, 0, 1, 2})}}));
+  r.push_back(conv_row("without windows", {1, 2, 2}, {2, 2, 3}, {}));
+}
+
+Row window_row(std::string name, const ir::OpDef& def, Dims shape, const Attrs& attrs,
+               bool moving_init) {
+  std::vector<Dims> shapes = {std::move(shape)};
+  if (moving_init) shapes.push_back({});
+  return program("reduce_window " + name, shapes, [&](Builder& b, std::vector<Expr> v) {
+    Expr init = moving_init ? v[1] : ir::reduction_identity(b, def, kF64);
+    return std::vector<Expr>{
+        {&b, b.one(ops::kReduceWindow, {v[0].v, init.v}, attrs, {ir::binary_region(def, kF64)})}};
+  });
+}
+
+void add_window_rows(std::vector<Row>& r) {
+  Attrs pool{{"window_dimensions", Attr(Dims{1, 3})},
+             {"window_strides", Attr(Dims{1, 2})},
+             {"padding", padding({0, 0, 1, 2})}};
+  Attrs odd{{"window_dimensions", Attr(Dims{2, 3})},
+            {"window_strides", Attr(Dims{2, 1})},
+            {"base_dilations", Attr(Dims{1, 2})},
+            {"window_dilations", Attr(Dims{2, 3})},
+            {"padding", padding({2, 1, -1, 4})}};
+  for (const ir::OpDef* d : {&ops::kAdd, &ops::kMultiply, &ops::kMaximum, &ops::kMinimum}) {
+    std::string name(d->name);
+    r.push_back(window_row(name, *d, {2, 6}, pool, false));
+    r.push_back(window_row(name + " dilated", *d, {5, 4}, odd, false));
+    r.push_back(window_row(name + " from a value", *d, {2, 4}, pool, true));
+  }
+  // log(e^a + e^b), of a body that is no single op.
+  GraphPtr lse = region({kScalar, kScalar}, [](Builder&, auto p) {
+    return std::vector<Expr>{ir::unary(
+        ops::kLog, ir::unary(ops::kExponential, p[0]) + ir::unary(ops::kExponential, p[1]))};
+  });
+  r.push_back(
+      program("reduce_window by logaddexp", {{2, 5}, {}}, [&](Builder& b, std::vector<Expr> v) {
+        return std::vector<Expr>{{&b, b.one(ops::kReduceWindow, {v[0].v, v[1].v}, pool, {lse})}};
+      }));
+  r.push_back(program("reduce by logaddexp", {{2, 5, 3}, {}}, [&](Builder& b, std::vector<Expr> v) {
+    return std::vector<Expr>{{&b, b.one(ops::kReduce, {v[0].v, v[1].v},
+                                        Attrs{{"dimensions", Attr(Dims{2, 1})}}, {lse})}};
+  }));
+  for (const ir::OpDef* d : {&ops::kMultiply, &ops::kMaximum})
+    r.push_back(program("reduce from a value", {{2, 5}, {}}, [&](Builder& b, std::vector<Expr> v) {
+      return std::vector<Expr>{
+          {&b, b.one(ops::kReduce, {v[0].v, v[1].v}, Attrs{{"dimensions", Attr(Dims{1})}},
+                     {ir::binary_region(*d, kF64)})}};
+    }));
+  // (a, p) and (b, q) -> (a + b c, p q) with c captured: two operands, mapped captures.
+  GraphPtr affine = region({kScalar, kScalar, kScalar, kScalar, kScalar}, [](Builder&, auto p) {
+    return std::vector<Expr>{p[0] + p[1] * p[2], p[1] * p[3] + 0.0 * p[4]};
+  });
+  r.push_back(
+      program("reduce of two operands", {{3, 4}, {3, 4}, {}}, [&](Builder& b, std::vector<Expr> v) {
+        ValueId zero = b.splat(kF64, {}, 0), one = b.splat(kF64, {}, 1);
+        ir::ValueIds y =
+            b.op(ops::kReduce, {v[0].v, v[1].v, zero, one, v[2].v},
+                 Attrs{{"dimensions", Attr(Dims{1})}, {"num_captures", Attr(1)}}, {affine});
+        return std::vector<Expr>{{&b, y[0]}, {&b, y[1]}};
+      }));
+  r.push_back(
+      program("select_and_scatter", {{2, 7}, {2, 3}, {}}, [&](Builder& b, std::vector<Expr> v) {
+        GraphPtr ge = region({kScalar, kScalar}, [](Builder&, auto p) {
+          return std::vector<Expr>{ir::compare(p[0], p[1], "GE")};
+        });
+        return std::vector<Expr>{{&b, b.one(ops::kSelectAndScatter, {v[0].v, v[1].v, v[2].v},
+                                            Attrs{{"window_dimensions", Attr(Dims{1, 3})},
+                                                  {"window_strides", Attr(Dims{1, 2})}},
+                                            {ge, ir::binary_region(ops::kAdd, kF64)})}};
+      }));
+}
+
 std::vector<Row> rows() {
   std::vector<Row> r;
+  add_conv_rows(r);
+  add_window_rows(r);
   for (const ir::OpDef* d :
        {&ops::kNegate, &ops::kExponential, &ops::kExponentialMinusOne, &ops::kLogistic, &ops::kTanh,
         &ops::kSine, &ops::kCosine, &ops::kSquare, &ops::kErf, &ops::kErfc, &ops::kAtan,
@@ -253,6 +387,17 @@ std::vector<Row> rows() {
     ir::ValueIds s = b.op(ops::kSort, {a[0].v, a[1].v},
                           Attrs{{"dimension", Attr(1)}, {"is_stable", Attr(true)}}, {less});
     return std::vector<Expr>{{&b, s[0]}, {&b, s[1]}};
+  }));
+  r.push_back(program("sort by a captured key", {{2, 5}, {}}, [](Builder& b, std::vector<Expr> a) {
+    GraphPtr nearer = region({kScalar, kScalar, kScalar}, [](Builder&, auto p) {
+      return std::vector<Expr>{
+          ir::compare(ir::unary(ops::kAbs, p[0] - p[2]), ir::unary(ops::kAbs, p[1] - p[2]), "LT")};
+    });
+    return std::vector<Expr>{
+        {&b,
+         b.one(ops::kSort, {a[0].v, a[1].v},
+               Attrs{{"dimension", Attr(1)}, {"is_stable", Attr(true)}, {"num_captures", Attr(1)}},
+               {nearer})}};
   }));
   r.push_back(program("top_k", {{2, 5}}, [](Builder& b, std::vector<Expr> a) {
     return std::vector<Expr>{{&b, b.op(ops::kTopK, {a[0].v}, Attrs{{"k", Attr(2)}})[0]}};
