@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -93,6 +94,12 @@ class MlirReader {
   void find_aliases();
   Alias& alias(std::string_view name, std::size_t at);
   DType read_element_type(TypeExtra& extra);
+  // Types that were read last, by the text behind "tensor<": programs write few types often.
+  struct KnownType {
+    std::string_view text;
+    Type type;
+  };
+  Type read_tensor();
   Type read_shaped(bool memref);
   void read_encoding(const Type& t, TypeExtra& extra);
   Attr read_hash_attr(Mode mode);
@@ -110,6 +117,8 @@ class MlirReader {
 
   Cursor c_;
   std::unordered_map<std::string_view, Alias> aliases_;  // "#loc", "!t"
+  std::array<KnownType, 8> known_types_;
+  std::size_t next_known_ = 0;
   int alias_depth_ = 0;
   int nested_aliases_ = 0;
   std::size_t resources_pos_ = 0;  // of "{-#", 0: none

@@ -132,7 +132,7 @@ bool MlirReader::at_type() {
 Type MlirReader::read_type() {
   Cursor::Depth depth(c_);
   std::size_t at = c_.token_pos();
-  if (c_.accept("tensor<")) return read_shaped(false);
+  if (c_.accept("tensor<")) return read_tensor();
   if (c_.accept("memref<")) return read_shaped(true);
   if (c_.accept("!stablehlo.token")) return Type::token();
   bool future = c_.accept("!stablehlo.future<");
@@ -212,6 +212,24 @@ DType MlirReader::read_element_type(TypeExtra& extra) {
     c_.fail(at, "element type", "expected an element type of StableHLO",
             fmt::format("found '{}'", name), "Use i1, i8, ui8, f32, bf16, complex<f32>, …");
   return *d;
+}
+
+Type MlirReader::read_tensor() {
+  std::string_view rest = c_.text().substr(c_.pos(), 48);
+  std::size_t end = rest.find_first_of("<>");
+  std::string_view text = rest.substr(0, end == std::string_view::npos ? 0 : end);
+  bool plain = !text.empty() && rest[end] == '>';
+  if (plain)
+    for (const KnownType& k : known_types_)
+      if (k.text == text) {
+        c_.seek(c_.pos() + end + 1);
+        return k.type;
+      }
+  Type t = read_shaped(false);
+  // An index type is noted by its reader.
+  if (plain && t.is_tensor() && !t.extra() && !text.ends_with("index"))
+    known_types_[next_known_++ % known_types_.size()] = {text, t};
+  return t;
 }
 
 Type MlirReader::read_shaped(bool memref) {

@@ -387,6 +387,7 @@ void StablehloParser::read_function(Module& module, std::size_t op_pos) {
   f.broken = false;
   if (c_.accept_word("attributes")) g.attrs = r_.read_dict(nullptr);
   if (c_.accept('{')) {
+    reserve_body(scope, op_pos);
     read_block(scope);
     c_.expect('}', "function");
     finish_function(f, scope, results);
@@ -515,6 +516,27 @@ void StablehloParser::read_generic_function(Module& module, std::size_t op_pos) 
   r_.read_result_types();
   Location loc;
   if (r_.accept_location(loc)) scope.locations().graph = loc;
+}
+
+// Makes room for a function's ops, about one a line up to the line that closes it: a long body that
+// grows step by step would hold twice its memory.
+void StablehloParser::reserve_body(Scope& scope, std::size_t op_pos) {
+  constexpr std::size_t kLong = 1000;
+  std::string_view text = c_.text();
+  std::size_t line = text.rfind('\n', op_pos);
+  std::string close =
+      "\n" + std::string(op_pos - (line == std::string_view::npos ? 0 : line + 1), ' ');
+  close += '}';
+  std::size_t end = std::min(text.find(close, c_.pos()), text.size());
+  auto lines =
+      static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(c_.pos()),
+                                          text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+  // A line of an op has some twenty characters at least.
+  lines = std::min(lines, (end - c_.pos()) / 20);
+  if (lines < kLong) return;
+  scope.graph->ops.reserve(lines);
+  scope.graph->values.reserve(lines + scope.graph->values.size());
+  scope.names.reserve(lines);
 }
 
 void StablehloParser::finish_function(Function& f, Scope& scope, const std::vector<Type>& results) {

@@ -117,8 +117,7 @@ ValueId Scope::add_param(Type type) {
 }
 
 ValueId Scope::find(std::string_view name, int index) {
-  auto it = names.find(name);
-  if (it != names.end()) return index < it->second.count ? it->second.first + index : kNoValue;
+  if (const Range* r = names.find(name)) return index < r->count ? r->first + index : kNoValue;
   if (!parent) return kNoValue;
   ValueId outer = parent->find(name, index);
   if (outer == kNoValue) return kNoValue;
@@ -132,7 +131,7 @@ ValueId Scope::find(std::string_view name, int index) {
 
 void StablehloParser::define(Scope& scope, std::string_view name, std::size_t at,
                              Scope::Range range) {
-  bool added = scope.names.emplace(name, range).second;
+  bool added = scope.names.emplace(name, range);
   // Names of the regions around are seen here, so they cannot be used again.
   for (const Scope* s = scope.parent; s && added; s = s->parent) added = !s->names.contains(name);
   if (!added)
@@ -630,12 +629,12 @@ void StablehloParser::finish_op(Scope& scope, ParsedOp& op, const std::vector<Re
       if (function_) function_->calls.push_back({name, op.pos, region_depth_, {}, {}, true});
     }
     finish_regions(scope, op, out.regions);
-    drop_empty_windows(op.attrs);
+    if (!op.attrs.empty() && op.def->find_attr("window_strides")) drop_empty_windows(op.attrs);
     op.attrs = to_inherent(*op.def, std::move(op.attrs), op.result_types,
                            [&](std::string_view expected, std::string_view given) {
                              report(op.pos, op.name, expected, given, "Correct the attribute");
                            });
-    note_mesh(op);
+    if (op.attrs.has("replica_groups")) note_mesh(op);
     if (num_errors_ == before)
       op.result_types = check_types(scope, op, out.regions, !functions.empty());
     if (num_errors_ == before && !functions.empty() && function_)

@@ -10,6 +10,7 @@
 #include "xylem/ir/graph.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/text/mlir_reader.h"
+#include "xylem/ir/text/name_table.h"
 #include "xylem/ir/text/stablehlo_forms.h"
 
 namespace xylem::ir::text {
@@ -30,7 +31,7 @@ struct Scope {
 
   Scope* parent;  // null for a function's body, which sees nothing outside
   std::shared_ptr<Graph> graph;
-  std::unordered_map<std::string_view, Range> names;
+  NameTable<Range> names;
   std::vector<Capture> captures;  // in the order of first use
   std::unordered_map<ValueId, ValueId> captured;
   std::shared_ptr<GraphLocations> given;
@@ -120,6 +121,7 @@ class StablehloParser {
   void read_mesh(Module& module);
   void read_generic_mesh(Module& module);
   Function& declare(Module& module, const std::string& name, std::size_t at, bool is_private);
+  void reserve_body(Scope& scope, std::size_t op_pos);
   void finish_function(Function& f, Scope& scope, const std::vector<Type>& results);
   void finish_declaration(Module& module, Function& f, Scope& scope,
                           const std::vector<Type>& results);
