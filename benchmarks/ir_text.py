@@ -1,6 +1,8 @@
-"""Bytes a second of processor time of reading and checking StableHLO text, beside jaxlib's parser on the same files, and the memory that it takes.
+"""Bytes a second of processor time of reading and checking StableHLO, text and portable artifacts, beside jaxlib's readers on the same files, and
+the memory that it takes.
 
-Files: a long chain of layers (many ops), one large constant as a string of bytes, the same as a list of numbers."""
+Files: a long chain of layers (many ops), one large constant as a string of bytes, the same as a list of numbers, and the first two as the
+artifacts that jaxlib writes of them."""
 
 import os
 import pathlib
@@ -43,16 +45,33 @@ def files(folder):
         path = folder / f"{name.replace(' ', '_').replace(',', '')}.mlir"
         path.write_text(text)
         yield name, path
+        if name != "constant, numbers":
+            artifact = path.with_suffix(".mlirbc")
+            subprocess.run([sys.executable, "-c", ARTIFACT, path, artifact], check=True)
+            yield name + ", artifact", artifact
 
+
+ARTIFACT = """
+import sys
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+import jax._src.interpreters.mlir as m
+with m.make_ir_context():
+    open(sys.argv[2], "wb").write(stablehlo.serialize_portable_artifact(ir.Module.parse(open(sys.argv[1]).read()), "1.17.0", False))
+"""
 
 JAXLIB = """
 import sys, time
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 import jax._src.interpreters.mlir as m
-text = open(sys.argv[1]).read()
-with m.make_ir_context():
+data = open(sys.argv[1], "rb").read()
+with m.make_ir_context() as context:
     start = time.process_time()
-    ir.Module.parse(text).operation.verify()
+    if data[:4] == b"ML\\xefR":
+        stablehlo.deserialize_portable_artifact(context, data).operation.verify()
+    else:
+        ir.Module.parse(data).operation.verify()
     seconds = time.process_time() - start
 peak = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(seconds, peak)
@@ -68,7 +87,7 @@ def run(command):
 
 def main():
     tool = BUILD / "tests" / "parity" / "ir_tool"
-    print(f"{'file':20} {'MB':>6} {'Xylem MB/s':>11} {'jaxlib MB/s':>12} {'Xylem mem':>10} {'jaxlib mem':>11}   (memory: peak over file size)")
+    print(f"{'file':25} {'MB':>6} {'Xylem MB/s':>11} {'jaxlib MB/s':>12} {'Xylem mem':>10} {'jaxlib mem':>11}   (memory: peak over file size)")
     with tempfile.TemporaryDirectory() as folder:
         for name, path in files(pathlib.Path(folder)):
             size = path.stat().st_size
@@ -78,7 +97,7 @@ def main():
                 best[who] = min(r[0] for r in runs), max(r[1] for r in runs)
             rate = {who: size / seconds / 1e6 for who, (seconds, _) in best.items()}
             memory = {who: peak / size for who, (_, peak) in best.items()}
-            print(f"{name:20} {size / 1e6:6.1f} {rate['xylem']:11.1f} {rate['jaxlib']:12.1f} {memory['xylem']:10.2f} {memory['jaxlib']:11.2f}")
+            print(f"{name:25} {size / 1e6:6.1f} {rate['xylem']:11.1f} {rate['jaxlib']:12.1f} {memory['xylem']:10.2f} {memory['jaxlib']:11.2f}")
 
 
 if __name__ == "__main__":

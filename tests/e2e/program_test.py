@@ -170,6 +170,24 @@ class Run(ProgramCase):
         self.assertIn("none.mlir", self.xylem("run", self.folder / "none.mlir", status=1)[1])
 
 
+    def test_tolerances_are_met_or_refused(self):
+        text = """func.func @main() -> tensor<f32> {
+  %%c = stablehlo.constant dense<1.0> : tensor<f32>
+  %%0 = stablehlo.exponential %%c {result_accuracy = #stablehlo.result_accuracy<%s>} : tensor<f32>
+  return %%0 : tensor<f32>
+}
+"""
+        mode = "mode = #stablehlo.result_accuracy_mode<%s>"
+        for backend in ("cpu", "interpret"):
+            for good in (mode % "HIGHEST", "ulps = 2, " + mode % "TOLERANCE", "rtol = 1.0e-6, " + mode % "TOLERANCE"):
+                out, _ = self.xylem("run", "--backend", backend, self.write("p.mlir", text % good))
+                self.assertEqual(out, "dense<2.7182817e+00> : tensor<f32>\n")
+            for bad in ("atol = 1.0e-9, " + mode % "TOLERANCE", "rtol = 1.0e-8, " + mode % "TOLERANCE"):
+                out, err = self.xylem("run", "--backend", backend, self.write("p.mlir", text % bad), status=1)
+                self.assertEqual(out, "")
+                self.assertIn("exponential: results are within 2 ulp", err)
+
+
 class Verify(ProgramCase):
     def test_right_programs_print_nothing(self):
         self.assertEqual(self.xylem("verify", self.write("p.mlir", ADD)), ("", ""))

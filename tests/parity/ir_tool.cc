@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "xylem/base/error.h"
+#include "xylem/ir/bytecode.h"
 #include "xylem/ir/interpreter.h"
 #include "xylem/ir/testing/text_samples.h"
 #include "xylem/ir/text.h"
@@ -158,7 +159,7 @@ int main_with(const std::vector<std::string>& args) {
   } else if (args.size() == 2 && args[0] == "time") {
     const std::string text = read_file(args[1]);
     std::clock_t start = std::clock();
-    Module m = parse_stablehlo(text, args[1]);
+    Module m = is_bytecode(text) ? read_bytecode(text, args[1]) : parse_stablehlo(text, args[1]);
     double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     fmt::print("{} {}\n", seconds, peak_bytes());
   } else if (args.size() >= 2 && args[0] == "chunks") {

@@ -9,6 +9,7 @@
 #include "xylem/compiler/lowering/lowering.h"
 #include "xylem/compiler/passes/passes.h"
 #include "xylem/compiler/program/assign.h"
+#include "xylem/ir/accuracy.h"
 #include "xylem/ir/refine.h"
 
 namespace xylem::compiler {
@@ -68,6 +69,7 @@ std::shared_ptr<const ProgramImpl> compile_program(ir::GraphPtr graph, const Opt
   graph = flatten_tuples(graph);
   check_types(*graph);
   check_sizes(*graph, graph->name);
+  ir::check_accuracy(*graph);
   const auto start = std::chrono::steady_clock::now();
   auto program = std::make_shared<ProgramImpl>();
   program->params = graph->param_types();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "xylem/base/error.h"
+#include "xylem/ir/accuracy.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/process.h"
 #include "xylem/ir/quant.h"
@@ -124,6 +125,7 @@ class Evaluator : public RegionRunner {
     if (dynamic) make_static(op, operands, operand_types, types);
     EvalCall call{op, operands, types, *this, operand_types};
     if (has_quant(operand_types) || has_quant(types)) return evaluate_quantised(call);
+    if (!types.empty()) check_accuracy(op, types[0].dtype());
     return op.def->eval(call);
   }
 
