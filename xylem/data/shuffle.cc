@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -15,8 +16,9 @@
 namespace xylem::data {
 namespace {
 
-// Below this length an epoch's order is computed once and kept.
-constexpr std::int64_t kTableLimit = 8192;
+// Below this length, where the network permutes 16 bits, an epoch's order is computed once and
+// kept.
+constexpr std::int64_t kTableLimit = 65536;
 
 int half_width(std::uint64_t max_index, Compat compat) {
   int width = std::max(16, static_cast<int>(std::bit_width(max_index)));
@@ -73,6 +75,49 @@ std::int64_t IndexShuffle::operator()(std::int64_t index) const {
   return static_cast<std::int64_t>(x);
 }
 
+// The network over all of its domain, sixteen lanes at a time; then all elements walk side by side,
+// so that their lookups do not wait for one another.
+std::vector<std::int32_t> IndexShuffle::table() const {
+  XYLEM_CHECK(half_width_ == 8, "tables are for permutations of 16 bits");
+  using Lanes = std::uint8_t __attribute__((vector_size(16)));
+  using Words = std::uint16_t __attribute__((vector_size(32)));
+  const auto round = [](Lanes v) {
+    // A rotation by the width of 8 leaves v as it is.
+    return ((v << 1 | v >> 7) & v) ^ (v << 2 | v >> 6);
+  };
+  std::vector<std::uint16_t> next(65536);
+  Lanes first;
+  for (int i = 0; i < 16; ++i) first[i] = static_cast<std::uint8_t>(i);
+  for (std::size_t x = 0; x < next.size(); x += 16) {
+    Lanes left = Lanes{} + static_cast<std::uint8_t>(x >> 8);
+    Lanes right = first + static_cast<std::uint8_t>(x);
+    for (std::size_t i = 0; i < keys_.size(); i += 2) {
+      left ^= round(right) ^ static_cast<std::uint8_t>(keys_[i]);
+      right ^= round(left) ^ static_cast<std::uint8_t>(keys_[i + 1]);
+    }
+    const Words out =
+        __builtin_convertvector(left, Words) << 8 | __builtin_convertvector(right, Words);
+    std::memcpy(&next[x], &out, sizeof out);
+  }
+  std::vector<std::int32_t> order(static_cast<std::size_t>(n_));
+  if (n_ == 1) return order;
+  std::vector<std::uint16_t> element(order.size()), place(order.size());
+  std::size_t walking = order.size();
+  for (std::size_t i = 0; i < walking; ++i) element[i] = place[i] = static_cast<std::uint16_t>(i);
+  while (walking > 0) {
+    std::size_t left = 0;
+    for (std::size_t k = 0; k < walking; ++k) {
+      const std::uint16_t x = next[place[k]], i = element[k];
+      order[i] = x;  // for good, once x is in range
+      element[left] = i;
+      place[left] = x;
+      left += x >= n_ ? 1 : 0;
+    }
+    walking = left;
+  }
+  return order;
+}
+
 // ---- ShuffleOrders
 
 struct ShuffleOrders::Tables {
@@ -90,9 +135,7 @@ struct ShuffleOrders::Tables {
     std::lock_guard lock(mutex);
     for (const Entry& e : entries)
       if (e.table && e.n == n && e.seed == seed) return e.table;
-    auto table = std::make_shared<std::vector<std::int32_t>>();
-    const IndexShuffle shuffle(n, seed, compat);
-    for (std::int64_t i = 0; i < n; ++i) table->push_back(static_cast<std::int32_t>(shuffle(i)));
+    auto table = std::make_shared<std::vector<std::int32_t>>(IndexShuffle(n, seed, compat).table());
     entries[next] = {n, seed, table};
     next = (next + 1) % entries.size();
     return table;

@@ -37,6 +37,17 @@ TEST(IndexShuffle, VisitsEachElementOnce) {
     }
 }
 
+TEST(IndexShuffle, TablesHoldTheSameOrder) {
+  for (const Compat compat : {Compat::fixed, Compat::grain})
+    for (const std::int64_t n : {1, 2, 3, 17, 255, 256, 1000, 4097, 32768, 65534, 65535}) {
+      const IndexShuffle shuffle(n, static_cast<std::uint32_t>(n * 7 + 1), compat);
+      const std::vector<std::int32_t> table = shuffle.table();
+      ASSERT_EQ(static_cast<std::int64_t>(table.size()), n);
+      for (std::int64_t i = 0; i < n; ++i)
+        ASSERT_EQ(table[static_cast<std::size_t>(i)], shuffle(i));
+    }
+}
+
 TEST(IndexShuffle, DiffersBetweenSeeds) { EXPECT_NE(order(1000, 1), order(1000, 2)); }
 
 TEST(IndexShuffle, TakesHugeRangesWithoutMemory) {
