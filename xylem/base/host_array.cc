@@ -5,7 +5,9 @@
 
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <new>
+#include <vector>
 
 #include "xylem/base/dtype_cast.h"
 #include "xylem/base/error.h"
@@ -26,20 +28,89 @@ std::size_t byte_size(DType dtype, const Dims& dims) {
   return static_cast<std::size_t>(bytes);
 }
 
+// Blocks of the size of batches are kept for the next of the same size: the system would give fresh
+// pages instead, and filling those costs three times what the copy itself does.
+class KeptBlocks {
+ public:
+  static constexpr std::size_t kLeast = std::size_t{64} << 10, kMost = std::size_t{4} << 20;
+  static constexpr std::size_t kKept = std::size_t{32} << 20;
+
+  void* take(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = blocks_.size(); i-- > 0;)
+      if (blocks_[i].bytes == bytes) {
+        void* p = blocks_[i].p;
+        blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
+        kept_ -= bytes;
+        return p;
+      }
+    return nullptr;
+  }
+  void keep(void* p, std::size_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    // The oldest make room: sizes that nobody asks for any more go.
+    while (!blocks_.empty() && (kept_ + bytes > kKept || blocks_.size() == kNumber)) {
+      release(blocks_.front().p);
+      kept_ -= blocks_.front().bytes;
+      blocks_.erase(blocks_.begin());
+    }
+    blocks_.push_back({p, bytes});
+    kept_ += bytes;
+  }
+  static void release(void* p) noexcept { ::operator delete (p, std::align_val_t{kAlignment}); }
+
+ private:
+  struct Block {
+    void* p;
+    std::size_t bytes;
+  };
+  static constexpr std::size_t kNumber = 64;
+  std::mutex mutex_;
+  std::vector<Block> blocks_ = [] {
+    std::vector<Block> v;
+    v.reserve(kNumber);  // so that keeping never allocates
+    return v;
+  }();
+  std::size_t kept_ = 0;
+};
+
+// Sanitizers must see every block go.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kKeepsBlocks = false;
+#elif defined(__has_feature)
+constexpr bool kKeepsBlocks = !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
+#else
+constexpr bool kKeepsBlocks = true;
+#endif
+
+// Never destroyed: arrays of static storage may outlive everything.
+KeptBlocks& kept_blocks() {
+  static auto* blocks = new KeptBlocks;
+  return *blocks;
+}
+
+bool is_kept_size(std::size_t bytes) {
+  return kKeepsBlocks && bytes >= KeptBlocks::kLeast && bytes <= KeptBlocks::kMost;
+}
+
 struct FreeBytes {
-  void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{kAlignment}); }
+  std::size_t bytes = 0;
+  void operator()(std::byte* p) const {
+    is_kept_size(bytes) ? kept_blocks().keep(p, bytes) : KeptBlocks::release(p);
+  }
 };
 
 std::shared_ptr<std::byte> allocate(DType dtype, const Dims& dims) {
   const std::size_t bytes = byte_size(dtype, dims);
-  void* p =
-      ::operator new (std::max(bytes, kAlignment), std::align_val_t{kAlignment}, std::nothrow);
+  void* p = is_kept_size(bytes) ? kept_blocks().take(bytes) : nullptr;
+  if (p == nullptr)
+    p = ::operator new (std::max(bytes, kAlignment), std::align_val_t{kAlignment}, std::nothrow);
   if (p == nullptr)
     throw EnvironmentError(
         ErrorParts{"HostArray", fmt::format("needs {} bytes of memory", bytes),
                    fmt::format("the system refused them for {}", shape_string(dtype, dims)),
                    "Use a smaller array or a machine with more memory"});
-  return {static_cast<std::byte*>(p), FreeBytes{}};
+  return {static_cast<std::byte*>(p), FreeBytes{bytes}};
 }
 
 Dims row_major_byte_strides(DType dtype, const Dims& dims) {

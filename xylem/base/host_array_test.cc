@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <complex>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "xylem/base/error.h"
@@ -168,6 +171,26 @@ TEST(HostArray, OwnsWhatItAllocatedOnly) {
   EXPECT_FALSE(HostArray(DType::kF32, {4}, std::shared_ptr<std::byte>(bytes, [](std::byte*) {}))
                    .owns_memory());
   EXPECT_FALSE(HostArray().owns_memory());
+}
+
+TEST(HostArray, BlocksOfABatchsSizeAreUsedAgainAndNeverShared) {
+  std::vector<std::thread> threads;
+  std::atomic<bool> good{true};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([t, &good] {
+      std::vector<HostArray> held(5);
+      for (int i = 0; i < 400; ++i) {
+        HostArray a(DType::kI32, {20000 + 1000 * (i % 3)});
+        std::fill_n(a.as<std::int32_t>(), a.size(), t * 1000 + i);
+        held[static_cast<std::size_t>(i % 5)] = a;
+        for (const HostArray& h : held)
+          if (h.defined() && (h.as<std::int32_t>()[0] / 1000 != t ||
+                              h.as<std::int32_t>()[h.size() - 1] / 1000 != t))
+            good = false;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_TRUE(good);
 }
 
 }  // namespace
