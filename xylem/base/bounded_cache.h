@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,7 +18,7 @@ namespace xylem {
 // used longest ago. For values that are costly to make and cheap to copy (shared pointers). Finding
 // takes a shared lock; adding to a full cache looks at every entry. Values are destroyed outside of
 // the lock. Thread safe.
-template <class Key, class Value>
+template <class Key, class Value, class Hash = std::hash<Key>>
 class BoundedCache {
  public:
   explicit BoundedCache(std::size_t limit) : limit_(limit > 0 ? limit : 1) {}
@@ -66,7 +67,7 @@ class BoundedCache {
   const std::size_t limit_;
   mutable std::shared_mutex mutex_;
   mutable std::atomic<std::uint64_t> clock_{0};
-  std::unordered_map<Key, Entry> entries_;
+  std::unordered_map<Key, Entry, Hash> entries_;
 };
 
 }  // namespace xylem

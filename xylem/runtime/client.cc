@@ -11,6 +11,13 @@ std::size_t Buffer::nbytes() const {
          static_cast<std::size_t>(dtype_bytes(dtype()));
 }
 
+std::vector<BufferPtr> Executable::execute_borrowed(std::span<const BufferPtr* const> args) {
+  std::vector<BufferPtr> owned;
+  owned.reserve(args.size());
+  for (const BufferPtr* b : args) owned.push_back(*b);
+  return execute(owned);
+}
+
 namespace {
 
 std::unique_ptr<Client> make_default_client() {

@@ -32,6 +32,8 @@ class Event {
   bool ready() const;
   // Blocks until complete; throws the work's error.
   void wait() const;
+  // Complete, and without an error.
+  bool succeeded() const;
   // Null error: success. Only once.
   void complete(std::exception_ptr error = nullptr);
   // Calls fn(context) when complete, at once if it already is; on the completing thread.
@@ -109,6 +111,10 @@ class Executable {
   // the arguments intact; errors of the run travel in the results' `ready` events.
   virtual std::vector<BufferPtr> execute(std::span<const BufferPtr> args,
                                          const ExecuteOptions& options = {}) = 0;
+  // The same for callers that keep the arguments alive until this returns, have checked their
+  // types and donate nothing: no handle is copied where the program runs at once. `args[i]` are
+  // buffers of this program's client.
+  virtual std::vector<BufferPtr> execute_borrowed(std::span<const BufferPtr* const> args);
   virtual CostAnalysis cost() const = 0;
   virtual MemoryAnalysis memory() const = 0;
   // Human-readable optimised program.

@@ -8,6 +8,8 @@ Event Event::make() { return Event(std::make_shared<State>()); }
 
 bool Event::ready() const { return !state_ || state_->done.load(std::memory_order_acquire); }
 
+bool Event::succeeded() const { return !state_ || (ready() && !state_->error); }
+
 void Event::wait() const {
   if (!state_) return;
   if (!state_->done.load(std::memory_order_acquire)) {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "xylem/base/bounded_cache.h"
 #include "xylem/base/error.h"
-#include "xylem/ir/text.h"
+#include "xylem/base/pool_allocator.h"
+#include "xylem/core/internal/eager.h"
 
 namespace xylem::internal {
 namespace {
@@ -23,42 +23,10 @@ thread_local bool call_site_set = false;
       where);
 }
 
-constexpr std::size_t kMaxOneOpPrograms = 4096;
-
-// Executables of single ops by their canonical bytes.
-runtime::ExecutablePtr one_op_executable(const ir::GraphPtr& g) {
-  static auto* cache = new BoundedCache<std::string, runtime::ExecutablePtr>(kMaxOneOpPrograms);
-  std::string key = ir::encode(*g);
-  if (auto found = cache->find(key)) return *found;
-  runtime::ExecutablePtr e =
-      runtime::default_client().compile(g, {.quick = true, .name = g->name, .donated = {}});
-  return cache->insert(std::move(key), std::move(e));
-}
-
-std::vector<Array> run_op(const ir::OpDef& def, std::span<const Array> operands,
-                          const ir::Attrs& attrs, const std::vector<ir::GraphPtr>& regions,
-                          SourceLoc where, std::span<const bool> weak) {
-  ir::Builder b{std::string(def.name)};
-  b.set_location(where);
-  std::vector<ir::ValueId> ids;
-  std::vector<runtime::BufferPtr> buffers;
-  for (const Array& a : operands) {
-    ids.push_back(b.param(a.node()->type));
-    buffers.push_back(buffer_of(a, where));
-  }
-  ir::ValueIds r = b.op(def, ids, attrs, regions);
-  ir::GraphPtr g = b.finish({r.begin(), r.end()});
-  std::vector<runtime::BufferPtr> out = one_op_executable(g)->execute(buffers);
-  std::vector<Array> results;
-  for (std::size_t i = 0; i < out.size(); ++i)
-    results.push_back(make_concrete(std::move(out[i]), i < weak.size() && weak[i]));
-  return results;
-}
-
 }  // namespace
 
 Array make_concrete(runtime::BufferPtr buffer, bool weak) {
-  auto n = std::make_shared<ArrayNode>();
+  auto n = std::allocate_shared<ArrayNode>(PoolAllocator<ArrayNode>());
   n->type = ir::Type::tensor(buffer->dtype(), buffer->dims());
   n->weak = weak;
   n->buffer = std::move(buffer);
@@ -66,7 +34,7 @@ Array make_concrete(runtime::BufferPtr buffer, bool weak) {
 }
 
 Array make_literal(HostArray scalar, DType dtype, bool weak) {
-  auto n = std::make_shared<ArrayNode>();
+  auto n = std::allocate_shared<ArrayNode>(PoolAllocator<ArrayNode>());
   n->type = ir::Type::tensor(dtype, scalar.dims());
   n->weak = weak;
   n->literal = std::move(scalar);
@@ -89,7 +57,7 @@ runtime::BufferPtr buffer_of(const Array& a, SourceLoc where) {
           where);
     return n.buffer;
   }
-  return runtime::default_client().from_host(n.literal.astype(n.type.dtype()));
+  return literal_buffer(n.literal, n.type.dtype());
 }
 
 Trace* current_trace() { return trace_stack.empty() ? nullptr : trace_stack.back().get(); }
@@ -114,7 +82,7 @@ Trace::Trace(TraceKind kind, std::string name)
     : kind_(kind), name_(std::move(name)), builder_(name_) {}
 
 Array Trace::wrap(ir::ValueId v, bool weak) {
-  auto n = std::make_shared<ArrayNode>();
+  auto n = std::allocate_shared<ArrayNode>(PoolAllocator<ArrayNode>());
   n->type = builder_.type(v);
   n->weak = weak;
   n->trace = shared_from_this();

@@ -13,6 +13,7 @@
 #include "xylem/base/bounded_cache.h"
 #include "xylem/base/env.h"
 #include "xylem/base/error.h"
+#include "xylem/base/pool_allocator.h"
 #include "xylem/compiler/compile.h"
 #include "xylem/ir/text.h"
 #include "xylem/ir/verify.h"
@@ -59,7 +60,8 @@ class CpuBuffer final : public Buffer {
         dims_(std::move(dims)),
         device_(device),
         ready_(std::move(ready)),
-        storage_(std::move(storage)) {}
+        storage_(std::move(storage)),
+        data_(storage_ ? storage_->data : nullptr) {}
 
   DType dtype() const override { return dtype_; }
   const Dims& dims() const override { return dims_; }
@@ -78,26 +80,32 @@ class CpuBuffer final : public Buffer {
       return s->array;
     return HostArray(dtype_, dims_, std::shared_ptr<std::byte>(s, s->data));
   }
-  bool released() const override { return storage() == nullptr; }
+  bool released() const override { return data() == nullptr; }
   void release() override { take(); }
 
   StoragePtr storage() const {
     std::lock_guard lock(mutex_);
     return storage_;
   }
+  // Where the contents are, null once the memory was taken. For readers that know that nobody
+  // takes it meanwhile: donation needs the last handle of the buffer, and they hold one.
+  std::byte* data() const { return data_.load(std::memory_order_acquire); }
   StoragePtr take() {
     std::lock_guard lock(mutex_);
+    data_.store(nullptr, std::memory_order_release);
     return std::exchange(storage_, nullptr);
   }
   // Undoes a take.
   void put_back(StoragePtr storage) {
     std::lock_guard lock(mutex_);
     storage_ = std::move(storage);
+    data_.store(storage_ ? storage_->data : nullptr, std::memory_order_release);
   }
   // Takes the memory if nobody else holds it.
   StoragePtr take_if_only() {
     std::lock_guard lock(mutex_);
     if (!storage_ || !cpu::only_handle(storage_)) return nullptr;
+    data_.store(nullptr, std::memory_order_release);
     return std::exchange(storage_, nullptr);
   }
 
@@ -108,7 +116,14 @@ class CpuBuffer final : public Buffer {
   Event ready_;
   mutable std::mutex mutex_;
   StoragePtr storage_;
+  std::atomic<std::byte*> data_;  // of `storage_`
 };
+
+std::shared_ptr<CpuBuffer> make_buffer(DType dtype, const Dims& dims, StoragePtr storage,
+                                       Event ready, CpuDevice& device) {
+  return std::allocate_shared<CpuBuffer>(PoolAllocator<CpuBuffer>(), dtype, dims,
+                                         std::move(storage), std::move(ready), device);
+}
 
 // A program with the arenas that its runs have left behind.
 struct Loaded {
@@ -171,7 +186,10 @@ class CpuExecutable final : public Executable {
       : loaded_(std::move(loaded)),
         name_(std::move(name)),
         donated_(std::move(donated)),
-        device_(device) {}
+        device_(device) {
+    for (const ir::Type& t : result_types())
+      result_bytes_.push_back(t.is_tensor() ? static_cast<std::size_t>(t.nbytes()) : 0);
+  }
 
   std::string_view name() const override { return name_; }
   std::span<const ir::Type> param_types() const override { return program().param_types(); }
@@ -207,8 +225,7 @@ class CpuExecutable final : public Executable {
         if (a >= 0 && given[static_cast<std::size_t>(a)])
           run.outputs[i] = run.inputs[static_cast<std::size_t>(a)];
         else
-          run.outputs[i] = cpu::allocate(
-              results[i].is_tensor() ? static_cast<std::size_t>(results[i].nbytes()) : 0);
+          run.outputs[i] = cpu::allocate(result_bytes_[i]);
       }
       return start(std::move(run), device, given);
     } catch (...) {
@@ -217,6 +234,49 @@ class CpuExecutable final : public Executable {
         if (taken[i]) cast(*args[i]).put_back(std::move(taken[i]));
       throw;
     }
+  }
+
+  std::vector<BufferPtr> execute_borrowed(std::span<const BufferPtr* const> args) override {
+    constexpr std::size_t kInline = 64;
+    void* few[kInline];
+    std::vector<void*> many;
+    void** p = few;
+    const auto results = result_types();
+    if (args.size() + results.size() > kInline) {
+      many.resize(args.size() + results.size());
+      p = many.data();
+    }
+    bool now = program().estimate_ns() < kInlineNs;
+    for (std::size_t i = 0; now && i < args.size(); ++i) {
+      const CpuBuffer& b = cast(**args[i]);
+      p[i] = b.data();
+      now = p[i] != nullptr && b.event().succeeded();
+    }
+    if (!now) return Executable::execute_borrowed(args);
+    void** r = p + args.size();
+    std::vector<BufferPtr> out;
+    out.reserve(results.size());
+    CpuDevice& device = args.empty() ? device_ : cast(**args[0]).cpu_device();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const bool tensor = results[i].is_tensor();
+      StoragePtr s = cpu::allocate(result_bytes_[i]);
+      r[i] = s->data;
+      out.push_back(make_buffer(tensor ? results[i].dtype() : DType::kBool,
+                                tensor ? results[i].dims() : Dims{}, std::move(s), Event(),
+                                device));
+    }
+    try {
+      StoragePtr arena = loaded_->take_arena();
+      program().run({p, args.size()}, {r, results.size()}, arena ? arena->data : nullptr);
+      loaded_->give_arena(std::move(arena));
+    } catch (...) {
+      const Event failed = failed_event(std::current_exception());
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const CpuBuffer& b = cast(*out[i]);
+        out[i] = make_buffer(b.dtype(), b.dims(), b.storage(), failed, device);
+      }
+    }
+    return out;
   }
 
   CostAnalysis cost() const override {
@@ -324,9 +384,8 @@ class CpuExecutable final : public Executable {
     results.reserve(outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const ir::Type& t = result_types()[i];
-      results.push_back(std::make_shared<CpuBuffer>(t.is_tensor() ? t.dtype() : DType::kBool,
-                                                    t.is_tensor() ? t.dims() : Dims{}, outputs[i],
-                                                    done, device));
+      results.push_back(make_buffer(t.is_tensor() ? t.dtype() : DType::kBool,
+                                    t.is_tensor() ? t.dims() : Dims{}, outputs[i], done, device));
     }
     return results;
   }
@@ -335,6 +394,7 @@ class CpuExecutable final : public Executable {
   std::string name_;
   std::vector<int> donated_;
   CpuDevice& device_;
+  std::vector<std::size_t> result_bytes_;
 };
 
 class CpuClient final : public Client {
@@ -374,13 +434,11 @@ class CpuClient final : public Client {
     }
     const bool aligned = reinterpret_cast<std::uintptr_t>(array.data()) % 64 == 0;
     if (array.contiguous() && aligned && !cpu::guard_enabled())
-      return std::make_shared<CpuBuffer>(array.dtype(), array.dims(), cpu::share(array), Event(),
-                                         *where);
+      return make_buffer(array.dtype(), array.dims(), cpu::share(array), Event(), *where);
     const HostArray dense = array.to_contiguous();
     StoragePtr storage = cpu::allocate(dense.nbytes());
     std::memcpy(storage->data, dense.data(), dense.nbytes());
-    return std::make_shared<CpuBuffer>(array.dtype(), array.dims(), std::move(storage), Event(),
-                                       *where);
+    return make_buffer(array.dtype(), array.dims(), std::move(storage), Event(), *where);
   }
 
  private:

@@ -12,6 +12,7 @@
 
 #include "xylem/base/env.h"
 #include "xylem/base/error.h"
+#include "xylem/base/pool_allocator.h"
 
 namespace xylem::runtime::cpu {
 namespace {
@@ -33,16 +34,47 @@ int class_of(std::size_t bytes, std::size_t* capacity) {
   return top * 4 + static_cast<int>(steps) - 1;
 }
 
+// The capacity of the blocks of a class.
+std::size_t capacity_of(int c) {
+  const std::size_t low = (std::size_t{1} << (c / 4)) / 2;
+  const std::size_t quarter = std::max<std::size_t>((std::size_t{1} << (c / 4)) / 8, 16);
+  const std::size_t capacity = low + static_cast<std::size_t>(c % 4 + 1) * quarter;
+  return (capacity + 63) / 64 * 64;
+}
+
 [[noreturn]] void out_of_memory(std::size_t bytes) {
   throw EnvironmentError(ErrorParts{"allocate device memory", fmt::format("{} free bytes", bytes),
                                     "the system has no memory left",
                                     "Free arrays, or use a smaller batch."});
 }
 
+// Blocks of the small classes that a thread has freed and will take again, as lists through the
+// blocks: most results are small, and the pool's lock would cost as much as they do.
+struct ThreadBlocks {
+  static constexpr int kClasses = 4 * 13;           // up to 4 KB
+  static constexpr std::size_t kMaxKept = 1 << 18;  // bytes of one class
+
+  struct Block {
+    Block* next;
+  };
+  Block* first[kClasses] = {};
+  std::uint32_t kept[kClasses] = {};
+  bool guarded = false, ended = false;
+};
+thread_local constinit ThreadBlocks thread_blocks;
+
 class Pool {
  public:
   std::byte* take(std::size_t bytes, std::size_t* capacity) {
     const int c = class_of(bytes, capacity);
+    if (c < ThreadBlocks::kClasses) {
+      ThreadBlocks& mine = thread_blocks;
+      if (ThreadBlocks::Block* b = mine.first[c]) {
+        mine.first[c] = b->next;
+        mine.kept[c] -= static_cast<std::uint32_t>(*capacity);
+        return reinterpret_cast<std::byte*>(b);
+      }
+    }
     {
       std::lock_guard lock(mutex_);
       auto& list = free_[c];
@@ -64,6 +96,29 @@ class Pool {
   void give(std::byte* p, std::size_t bytes) {
     std::size_t capacity = 0;
     const int c = class_of(bytes, &capacity);
+    if (c < ThreadBlocks::kClasses) {
+      ThreadBlocks& mine = thread_blocks;
+      if (!mine.ended && mine.kept[c] + capacity <= ThreadBlocks::kMaxKept) {
+        mine.first[c] = ::new (p) ThreadBlocks::Block{mine.first[c]};
+        mine.kept[c] += static_cast<std::uint32_t>(capacity);
+        if (!mine.guarded) guard(mine);
+        return;
+      }
+    }
+    give_shared(p, c, capacity);
+  }
+
+ private:
+  struct Guard {
+    ~Guard();
+  };
+  // Makes the thread give its blocks to the others when it ends.
+  static void guard(ThreadBlocks& mine) {
+    mine.guarded = true;
+    static thread_local Guard g;
+    static_cast<void>(&g);
+  }
+  void give_shared(std::byte* p, int c, std::size_t capacity) {
     {
       std::lock_guard lock(mutex_);
       if (kept_ + capacity <= kMaxKept) {
@@ -75,7 +130,6 @@ class Pool {
     std::free(p);
   }
 
- private:
   std::mutex mutex_;
   std::vector<std::byte*> free_[kClasses];
   std::size_t kept_ = 0;
@@ -84,6 +138,18 @@ class Pool {
 Pool& pool() {
   static Pool* p = new Pool;  // buffers in static storage may outlive it otherwise
   return *p;
+}
+
+Pool::Guard::~Guard() {
+  ThreadBlocks& mine = thread_blocks;
+  mine.ended = true;
+  for (int c = 0; c < ThreadBlocks::kClasses; ++c) {
+    while (ThreadBlocks::Block* b = mine.first[c]) {
+      mine.first[c] = b->next;
+      pool().give_shared(reinterpret_cast<std::byte*>(b), c, capacity_of(c));
+    }
+    mine.kept[c] = 0;
+  }
 }
 
 std::size_t page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
@@ -127,14 +193,14 @@ Storage::~Storage() {
 }
 
 StoragePtr allocate(std::size_t bytes) {
-  auto s = std::make_shared<Storage>();
+  auto s = std::allocate_shared<Storage>(PoolAllocator<Storage>());
   s->bytes = std::max<std::size_t>(bytes, 1);
   s->data = guard_enabled() ? guarded(s->bytes) : pool().take(s->bytes, &s->capacity);
   return s;
 }
 
 StoragePtr share(const HostArray& array) {
-  auto s = std::make_shared<Storage>();
+  auto s = std::allocate_shared<Storage>(PoolAllocator<Storage>());
   s->array = array;
   s->data = s->array.data();
   s->bytes = array.nbytes();
@@ -149,7 +215,7 @@ bool only_handle(const StoragePtr& storage) {
   // Read first: an execution that ends in between makes the answer no, never a wrong yes.
   const int pins = storage->pins.load(std::memory_order_acquire);
   if (storage.use_count() != 1 + pins) return false;
-  // What former holders read, they read before the memory is written anew.
+    // What former holders read, they read before the memory is written anew.
 #ifdef __SANITIZE_THREAD__
   { const StoragePtr synchronized = storage; }  // the sanitizer does not know fences
 #else
