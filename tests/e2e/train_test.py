@@ -17,6 +17,15 @@ import built
 import runs
 
 
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
 class Training(runs.RunCase):
     def test_a_run_leaves_config_metrics_checkpoints_plot_and_report(self):
         output, errors = self.train("a", max_predict_length=8)
@@ -253,6 +262,37 @@ class BadInput(runs.RunCase):
         output, _ = self.train("a")
         self.assertIn("resumed from the checkpoint of step 15", output)
         self.assertEqual([m["step"] for m in self.metrics("a")], list(range(20)))
+
+    def test_a_run_in_the_older_layout_is_resumed(self):
+        self.train("a", learning_rate_schedule_steps=40)
+        self.train("whole", steps=30, learning_rate_schedule_steps=40)
+        newest = self.path("a") / "checkpoints" / "20"
+        old = self.folder / "old"
+        old.mkdir()
+        items = {}
+        for item in ("params", "optimizer"):
+            # The names that the older layout had: positions in brackets.
+            leaves = json.loads(subprocess.run([built.XYLEM, "checkpoint", "show", "--json", newest / item], capture_output=True,
+                                               check=True).stdout)["items"][item]["leaves"]
+            names = {".".join(map(str, leaf["path"])): "".join(
+                f"[{k}]" if isinstance(k, int) else "." + k for k in leaf["path"]).lstrip(".") for leaf in leaves}
+            file = old / f"{item}.safetensors"
+            subprocess.run([built.XYLEM, "checkpoint", "convert", newest, file, "--item", item], check=True, capture_output=True)
+            data = file.read_bytes()
+            size = int.from_bytes(data[:8], "little")
+            header = {names.get(name, name): entry for name, entry in json.loads(data[8:8 + size]).items()}
+            text = json.dumps(header).encode()
+            file.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + size:])
+            items[item] = {"file": file.name, "size": file.stat().st_size, "crc32c": f"{crc32c(file.read_bytes()):08x}"}
+        state = json.loads((newest / "state" / "metadata").read_text())
+        (old / "state.json").write_text(json.dumps({"format": "xylem-safetensors", "version": 1, "step": 20, "items": items, "state": state}))
+        for step in (newest.parent).iterdir():
+            shutil.rmtree(step)
+        old.rename(newest)
+        output, _ = self.train("a", steps=30, learning_rate_schedule_steps=40)
+        self.assertIn("resumed from the checkpoint of step 20", output)
+        self.assert_same_run("a", "whole", 30)
+        self.assertTrue((newest.parent / "30" / "_CHECKPOINT_METADATA").exists())
 
     def test_another_models_checkpoint_is_refused_by_its_first_leaf(self):
         self.train("a")

@@ -1,8 +1,5 @@
 #include "tests/fuzz/seeds.h"
 
-#include <filesystem>
-#include <fstream>
-
 #include "xylem/base/dtype.h"
 #include "xylem/base/error.h"
 #include "xylem/base/file.h"
@@ -38,20 +35,6 @@ void add(std::vector<std::string>& out, const Write& write) {
 }
 
 }  // namespace
-
-void fill_corpus(int argc, char** argv, const std::vector<std::string>& seeds) {
-  for (int i = 1; i < argc; ++i) {
-    if (argv[i][0] == '-') continue;
-    std::error_code error;
-    if (!std::filesystem::is_directory(argv[i], error) ||
-        !std::filesystem::is_empty(argv[i], error))
-      return;
-    for (std::size_t k = 0; k < seeds.size(); ++k)
-      std::ofstream(std::string(argv[i]) + "/seed" + std::to_string(k), std::ios::binary)
-          << seeds[k];
-    return;
-  }
-}
 
 std::vector<std::string> stablehlo_texts() {
   std::vector<std::string> out;

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "xylem/base/error.h"
+#include "xylem/base/file.h"
 #include "xylem/base/json.h"
 #include "xylem/checkpoint/flax_msgpack.h"
 #include "xylem/checkpoint/npz.h"
@@ -320,7 +322,12 @@ Checkpoint open_checkpoint(const FileSystem& fs, const std::string& given,
                       "one whose saving has not ended, by its name",
                       "Wait for the save, or use an earlier step"});
   switch (classify_path(fs, path)) {
-    case PathKind::kMissing: no_checkpoint(path, "nothing is there");
+    case PathKind::kMissing: {
+      FileStatus s;
+      const int r = fs.calls()->status(path, true, s);
+      if (r < 0 && r != -ENOENT) throw_file_error("open", path, -r);
+      no_checkpoint(path, "nothing is there");
+    }
     case PathKind::kFile: return open_file(fs, path, options);
     case PathKind::kStep: return open_step(fs, path, options);
     case PathKind::kSafetensors: {

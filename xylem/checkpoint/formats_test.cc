@@ -40,9 +40,9 @@ std::string random_bytes(std::mt19937& random, std::size_t n, int values = 256) 
 std::vector<std::vector<Codec>> codec_chains() {
   const Codec stored{CodecKind::kZstd, kStoredLevel, true}, zstd{CodecKind::kZstd, 3, true},
       gzip{CodecKind::kGzip, 6, false}, zlib{CodecKind::kZlib, 1, false},
-      crc{CodecKind::kCrc32c, 0, true};
-  return {{},    {stored},    {zstd},           {gzip},       {zlib},
-          {crc}, {zstd, crc}, {crc, gzip, crc}, {stored, crc}};
+      bz2{CodecKind::kBz2, 1, false}, crc{CodecKind::kCrc32c, 0, true};
+  return {{},    {stored},    {zstd},           {gzip},        {zlib},
+          {crc}, {zstd, crc}, {crc, gzip, crc}, {stored, crc}, {bz2}};
 }
 
 TEST(Codecs, GiveBackWhatTheyTook) {

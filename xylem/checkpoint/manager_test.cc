@@ -357,6 +357,23 @@ TEST(NamedArrays, RefuseNamesTheFirstLeafThatDiffers) {
   EXPECT_NE(refused(extra).find("checkpoint c/5"), std::string::npos);
 }
 
+TEST_F(ManagerTest, ACheckpointCopiedElsewhereIsTheSame) {
+  CheckpointManager m(at("first"), {.commit = Commit::kFile});
+  m.prepare();
+  m.save(7, contents_of(7));
+  const FileSystem fs;
+  fs.make_directories(at("other/deep"));
+  fs.copy_tree(at("first/7"), at("other/deep/12"));
+  remove_tree(at("first"));
+  for (const Commit commit : {Commit::kRename, Commit::kFile}) {
+    CheckpointManager moved(at("other/deep"), {.commit = commit});
+    moved.prepare();
+    EXPECT_EQ(moved.latest_step(), 12);
+    EXPECT_TRUE(moved.restore(12).items.at("params")[0].value.bit_equal(
+        contents_of(7).items["params"][0].value));
+  }
+}
+
 // One manager a thread, as if each were a process.
 TEST_F(ManagerTest, ASaveThatFailsInOneProcessFailsInAll) {
   std::vector<std::string> errors(3);

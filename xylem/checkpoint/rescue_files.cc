@@ -113,9 +113,10 @@ std::vector<RepairAction> rescue_npz(const FileSystem& fs, const std::string& pa
   std::set<std::string> names;
   for (std::size_t at = bytes.find("PK\3\4"); at != std::string::npos;
        at = bytes.find("PK\3\4", at + 4)) {
-    std::string name = fmt::format("the member at byte {}", at);
+    const std::string place = fmt::format("the member at byte {}", at);
+    std::string name = place;
     try {
-      ByteReader r(std::string_view(bytes).substr(at), name);
+      ByteReader r(std::string_view(bytes).substr(at), place);
       r.skip(8);
       const auto method = r.read<std::uint16_t>();
       r.skip(4);

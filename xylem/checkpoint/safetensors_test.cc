@@ -177,6 +177,19 @@ TEST_F(SafetensorsTest, RefusesHostileHeaders) {
   EXPECT_NE(error_of(bad_bool).find("bytes 0 and 1"), std::string::npos);
 }
 
+TEST_F(SafetensorsTest, SavingOverAMappedFileLeavesTheMappingAsItWas) {
+  const NamedArrays first{{"a", HostArray::from(std::vector<float>(5000, 1), {5000})}};
+  const NamedArrays second{{"a", HostArray::from(std::vector<float>(10, 2), {10})}};
+  write_safetensors(at("m"), first);
+  const std::string before = read_file(at("m"));
+  const MappedFile mapped(at("m"));
+  const SafetensorsFile open(at("m"));
+  write_safetensors(at("m"), second);
+  EXPECT_EQ(as_string_view(mapped.bytes()), before);
+  EXPECT_TRUE(open.read(open.tensors()[0]).bit_equal(first[0].value));
+  EXPECT_TRUE(read_safetensors(at("m"))[0].value.bit_equal(second[0].value));
+}
+
 TEST_F(SafetensorsTest, NoTruncationIsAccepted) {
   const std::string whole =
       written({{"x", codes(DType::kF32, {3})}, {"y", codes(DType::kU8, {5})}});

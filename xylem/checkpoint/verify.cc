@@ -65,6 +65,14 @@ void check_step_files(const FileSystem& fs, const Checkpoint& c, const DefectSin
   }
 }
 
+// The file below `path` that a message is about; empty if it names none.
+std::string file_in(const std::string& message, const std::string& path) {
+  const std::size_t at = message.find(path + "/");
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + path.size() + 1;
+  return message.substr(begin, message.find_first_of(":;", begin) - begin);
+}
+
 std::uint64_t verify_step(const FileSystem& fs, const std::string& path, const std::string& prefix,
                           const DefectSink& f, const VerifyOptions& options) {
   std::uint64_t defects = 0;
@@ -76,7 +84,7 @@ std::uint64_t verify_step(const FileSystem& fs, const std::string& path, const s
   try {
     c = open_checkpoint(fs, path);
   } catch (const Error& e) {
-    report(below(prefix, ""), e.message());
+    report(below(prefix, file_in(e.message(), path)), e.message());
     return defects;
   }
   try {

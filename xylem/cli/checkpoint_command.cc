@@ -22,6 +22,7 @@
 #include "xylem/checkpoint/ocdbt/database.h"
 #include "xylem/checkpoint/repair.h"
 #include "xylem/checkpoint/show.h"
+#include "xylem/checkpoint/storage/http_calls.h"
 #include "xylem/checkpoint/verify.h"
 #include "xylem/cli/commands.h"
 
@@ -110,8 +111,13 @@ class Progress {
   std::uint64_t last_ = 0;
 };
 
+// http:// and https:// URLs are read by ranges.
+FileSystem files_of(const std::string& path) {
+  return checkpoint::is_http_url(path) ? FileSystem(checkpoint::http_calls()) : FileSystem();
+}
+
 int show(const Arguments& a) {
-  const checkpoint::Checkpoint c = checkpoint::open_checkpoint(FileSystem(), a.path);
+  const checkpoint::Checkpoint c = checkpoint::open_checkpoint(files_of(a.path), a.path);
   if (a.json)
     checkpoint::show_json(c, a.values, print);
   else
@@ -122,7 +128,7 @@ int show(const Arguments& a) {
 }
 
 int kv(const Arguments& a) {
-  const auto db = std::make_shared<const checkpoint::ocdbt::Database>(FileSystem(), a.path);
+  const auto db = std::make_shared<const checkpoint::ocdbt::Database>(files_of(a.path), a.path);
   bool first = true;
   if (a.json) print("{");
   db->for_each("", [&](std::string_view key) {
@@ -146,7 +152,7 @@ int verify(const Arguments& a) {
   checkpoint::VerifyOptions o;
   o.progress = [&](std::uint64_t done, std::uint64_t all) { progress(done, all); };
   const std::uint64_t defects = checkpoint::verify(
-      FileSystem(), a.path,
+      files_of(a.path), a.path,
       [&](std::string_view where, std::string_view reason) {
         if (a.json)
           json += fmt::format("{}{{\"where\": {}, \"reason\": {}}}", json.empty() ? "" : ", ",
@@ -176,7 +182,7 @@ std::optional<checkpoint::Codec> parse_compression(const std::string& text) {
 
 int convert(const Arguments& a) {
   const FileSystem fs;
-  const checkpoint::Checkpoint from = checkpoint::open_checkpoint(fs, a.path);
+  const checkpoint::Checkpoint from = checkpoint::open_checkpoint(files_of(a.path), a.path);
   checkpoint::ConvertOptions o;
   o.format = a.format;
   if (o.format.empty())
@@ -206,9 +212,8 @@ int convert(const Arguments& a) {
 }
 
 int diff(const Arguments& a) {
-  const FileSystem fs;
-  const checkpoint::Checkpoint x = checkpoint::open_checkpoint(fs, a.path);
-  const checkpoint::Checkpoint y = checkpoint::open_checkpoint(fs, a.other);
+  const checkpoint::Checkpoint x = checkpoint::open_checkpoint(files_of(a.path), a.path);
+  const checkpoint::Checkpoint y = checkpoint::open_checkpoint(files_of(a.other), a.other);
   std::string json;
   Progress progress("compare");
   const checkpoint::DiffSummary s = checkpoint::diff(
@@ -245,7 +250,7 @@ std::string time_text(std::int64_t ns) {
 }
 
 int ls(const Arguments& a) {
-  const FileSystem fs;
+  const FileSystem fs = files_of(a.path);
   if (!fs.is_directory(a.path))
     throw_user_error({fmt::format("list {}", a.path), "a root of steps", "no directory is there",
                       "Check the path"});
@@ -344,7 +349,7 @@ void add_checkpoint_command(CLI::App& app, std::function<int()>& command) {
   };
   constexpr const char* kPath =
       "A root of steps (its newest is taken), a step, an item's folder, a .safetensors, .npz or "
-      "msgpack file";
+      "msgpack file; or the http:// URL of one, from a server that lists directories";
 
   CLI::App* v = verb("ls", "List the steps of a root: bytes, time of commit", ls);
   v->add_option("ROOT", a->path, "The directory with a folder a step")->required();

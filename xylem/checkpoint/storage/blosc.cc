@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <snappy-c.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -87,6 +88,13 @@ bool decode_stream(unsigned codec, std::span<const std::byte> in, std::span<std:
   switch (codec) {
     case 0: return blosclz_decode(in, out);
     case 1: return lz4_decode(in, out);
+    case 2: {
+      const char* from = reinterpret_cast<const char*>(in.data());
+      std::size_t n = 0;
+      return ::snappy_uncompressed_length(from, in.size(), &n) == SNAPPY_OK && n == out.size() &&
+             ::snappy_uncompress(from, in.size(), reinterpret_cast<char*>(out.data()), &n) ==
+                 SNAPPY_OK;
+    }
     case 3: {
       uLongf n = static_cast<uLongf>(out.size());
       return ::uncompress(reinterpret_cast<Bytef*>(out.data()), &n,
@@ -193,9 +201,9 @@ void blosc_decode(std::span<const std::byte> in, std::span<std::byte> out, std::
     std::memcpy(out.data(), in.data() + kHeader, out.size());
     return;
   }
-  if (h.codec() == 2 || h.codec() > 4)
-    damaged(what, "blosclz, lz4, zlib or zstd inside blosc",
-            h.codec() == 2 ? "snappy" : fmt::format("codec {}", h.codec()));
+  if (h.codec() > 4)
+    damaged(what, "blosclz, lz4, snappy, zlib or zstd inside blosc",
+            fmt::format("codec {}", h.codec()));
   const std::size_t blocks = (out.size() - 1) / h.block_size + 1;
   if (blocks > (in.size() - kHeader) / 4)
     damaged(what, fmt::format("{} blocks", blocks), fmt::format("{} bytes", in.size()));

@@ -1,5 +1,6 @@
 #include "xylem/checkpoint/storage/codec.h"
 
+#include <bzlib.h>
 #include <fmt/format.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -164,6 +165,58 @@ std::string inflate_all(std::span<const std::byte> in, std::uint64_t limit, std:
   return out;
 }
 
+// ---- bz2
+
+std::string bz2_encode(std::span<const std::byte> data, const Codec& codec) {
+  std::string out(data.size() + data.size() / 100 + 600, '\0');
+  auto n = static_cast<unsigned>(out.size());
+  if (out.size() > std::numeric_limits<unsigned>::max())
+    throw_user_error({"compress with bz2", "chunks of less than 4 GiB",
+                      fmt::format("{} bytes", data.size()), "Save smaller chunks, or use zstd"});
+  const int r = BZ2_bzBuffToBuffCompress(
+      out.data(), &n, const_cast<char*>(reinterpret_cast<const char*>(data.data())),
+      static_cast<unsigned>(data.size()), std::clamp(codec.level, 1, 9), 0, 0);
+  if (r != BZ_OK)
+    throw EnvironmentError(ErrorParts{"compress with bz2", "memory for the compressor",
+                                      fmt::format("error {}", r), "Free memory"});
+  out.resize(n);
+  return out;
+}
+
+std::string bz2_decode(std::span<const std::byte> in, std::uint64_t limit, std::string_view what) {
+  std::string out;
+  std::size_t at = 0;
+  // Streams follow one another.
+  while (at < in.size() || at == 0) {
+    bz_stream s{};
+    if (BZ2_bzDecompressInit(&s, 0, 0) != BZ_OK)
+      throw EnvironmentError(
+          ErrorParts{what, "memory for the decompressor", "the library gave none", "Free memory"});
+    const std::unique_ptr<bz_stream, int (*)(bz_stream*)> end(&s, BZ2_bzDecompressEnd);
+    int r = BZ_OK;
+    while (r == BZ_OK) {
+      const std::size_t piece = std::min<std::size_t>(in.size() - at, 1u << 30);
+      s.next_in = const_cast<char*>(reinterpret_cast<const char*>(in.data() + at));
+      s.avail_in = static_cast<unsigned>(piece);
+      const std::size_t have = out.size();
+      const std::size_t room =
+          std::min<std::uint64_t>(limit + 1 - have, std::max<std::size_t>(have, 1 << 14));
+      out.resize(have + std::min<std::size_t>(room, 1u << 30));
+      s.next_out = out.data() + have;
+      s.avail_out = static_cast<unsigned>(out.size() - have);
+      r = BZ2_bzDecompress(&s);
+      const bool full = s.avail_out == 0;
+      out.resize(out.size() - s.avail_out);
+      at += piece - s.avail_in;
+      if (out.size() > limit) damaged(what, fmt::format("at most {} bytes", limit), "more");
+      if (r == BZ_OK && at == in.size() && !full)
+        damaged(what, "whole bz2 data", "it is cut short");
+    }
+    if (r != BZ_STREAM_END) damaged(what, "bz2 data", fmt::format("error {} of the library", r));
+  }
+  return out;
+}
+
 // ---- crc32c
 
 std::span<const std::byte> strip_crc(std::span<const std::byte> in, std::string_view what) {
@@ -183,6 +236,7 @@ std::string decode_one(const Codec& codec, std::span<const std::byte> in, std::u
     case CodecKind::kZstd: return zstd_decode_unsized(in, limit, what);
     case CodecKind::kGzip:
     case CodecKind::kZlib: return inflate_all(in, limit, what);
+    case CodecKind::kBz2: return bz2_decode(in, limit, what);
     case CodecKind::kBlosc: {
       const std::uint64_t size = internal::blosc_size(in, what);
       if (size > limit)
@@ -206,6 +260,7 @@ std::string encode_one(const Codec& codec, std::span<const std::byte> data) {
     case CodecKind::kZstd: return zstd_encode(data, codec);
     case CodecKind::kGzip:
     case CodecKind::kZlib: return deflate_encode(data, codec);
+    case CodecKind::kBz2: return bz2_encode(data, codec);
     case CodecKind::kBlosc:
       throw_user_error(
           {"compress with blosc", "a codec that can be written", "blosc, read only", "Use zstd"});
@@ -290,6 +345,7 @@ void decode(std::span<const Codec> codecs, std::span<const std::byte> encoded,
     }
     case CodecKind::kGzip:
     case CodecKind::kZlib: return copy(as_byte_span(inflate_all(encoded, out.size(), what)));
+    case CodecKind::kBz2: return copy(as_byte_span(bz2_decode(encoded, out.size(), what)));
   }
 }
 

@@ -13,7 +13,7 @@
 // Codecs from bytes to bytes, as zarr names them.
 namespace xylem::checkpoint {
 
-enum class CodecKind : std::uint8_t { kZstd, kGzip, kZlib, kBlosc, kCrc32c };
+enum class CodecKind : std::uint8_t { kZstd, kGzip, kZlib, kBz2, kBlosc, kCrc32c };
 
 // Level of kZstd at which nothing is compressed: a frame of raw blocks with a checksum (XXH64) of
 // the contents. Any zstd decoder reads it, and verifies it; writing costs a checksum and no copy.
@@ -52,7 +52,7 @@ bool read_stored_frame(std::uint64_t frame_size, std::span<std::byte> out,
                        std::string_view what);
 
 namespace internal {
-// Blosc 1: headers, splits, byte and bit shuffle; inner codecs blosclz, lz4, zlib, zstd.
+// Blosc 1: headers, splits, byte and bit shuffle; inner codecs blosclz, lz4, snappy, zlib, zstd.
 std::uint64_t blosc_size(std::span<const std::byte> encoded, std::string_view what);
 void blosc_decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                   std::string_view what);

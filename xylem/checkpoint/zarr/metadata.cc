@@ -249,10 +249,12 @@ Codec parse_v2_compressor(const Json& j, std::string_view name) {
     c.kind = CodecKind::kZlib;
   else if (id == "gzip")
     c.kind = CodecKind::kGzip;
+  else if (id == "bz2")
+    c.kind = CodecKind::kBz2;
   else if (id == "blosc")
     c.kind = CodecKind::kBlosc;
   else
-    refuse(name, "a compressor among zstd, zlib, gzip and blosc", fmt::format("\"{}\"", id));
+    refuse(name, "a compressor among zstd, zlib, gzip, bz2 and blosc", fmt::format("\"{}\"", id));
   return c;
 }
 
