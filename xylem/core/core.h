@@ -14,6 +14,7 @@
 #include "xylem/core/indexing.h"
 #include "xylem/core/jacobian.h"
 #include "xylem/core/lax.h"
+#include "xylem/core/lax_linalg.h"
 #include "xylem/core/linalg.h"
 #include "xylem/core/loops.h"
 #include "xylem/core/numerics.h"
@@ -22,4 +23,5 @@
 #include "xylem/core/special.h"
 #include "xylem/core/statistics.h"
 #include "xylem/core/transforms.h"
+#include "xylem/core/vectorize.h"
 #include "xylem/core/windows.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "xylem/core/lax/matrix.h"
 #include "xylem/core/transform/passes.h"
 #include "xylem/core/transform/rules.h"
 #include "xylem/ir/expr.h"
@@ -25,46 +26,15 @@ using ir::unary;
 using ir::ValueId;
 namespace ops = ir::ops;
 
-Dims range(int n) {
-  Dims r;
-  for (int i = 0; i < n; ++i) r.push_back(i);
-  return r;
-}
-
-// Products of the matrices in the last two dimensions.
-Expr matmul(Expr a, Expr b) {
-  int n = a.rank() - 2;
-  return ir::dot_general(a, b, range(n), range(n), {n + 1}, {n});
-}
-
-Expr conj(Expr x) {
-  if (!is_complex(x.dtype())) return x;
-  return ir::binary(ops::kComplex, unary(ops::kReal, x), -unary(ops::kImag, x));
-}
-
-Expr swapped(Expr x) {
-  Dims p = range(x.rank());
-  std::swap(p[x.rank() - 1], p[x.rank() - 2]);
-  return ir::transpose(x, p);
-}
-
-// row - column of each element of the last two dimensions against `k`.
-Expr where_triangle(Expr x, const char* direction, Expr yes, Expr no) {
-  Expr row = ir::iota(*x.b, DType::kI32, x.dims(), x.rank() - 2);
-  Expr column = ir::iota(*x.b, DType::kI32, x.dims(), x.rank() - 1);
-  return select(compare(row, column, direction), yes, no);
-}
-Expr triangle(Expr x, bool lower, bool strict) {
-  const char* d = lower ? (strict ? "GT" : "GE") : (strict ? "LT" : "LE");
-  return where_triangle(x, d, x, like(x, 0));
-}
+using lax::conj;
+using lax::leading_batch;
+using lax::matmul;
+using lax::swapped;
+using lax::triangle;
+using lax::where_triangle;
 
 Expr solve(Expr a, Expr b, bool left, bool lower, bool unit, const char* transpose) {
-  return {a.b, a.b->one(ops::kTriangularSolve, {a.v, b.v},
-                        Attrs{{"left_side", Attr(left)},
-                              {"lower", Attr(lower)},
-                              {"unit_diagonal", Attr(unit)},
-                              {"transpose_a", Attr(EnumAttr(transpose))}})};
+  return lax::triangular_solve(a, b, left, lower, unit, transpose);
 }
 
 // --- cholesky ---------------------------------------------------------------------------------
@@ -83,16 +53,6 @@ void cholesky_jvp(JvpCall& c) {
       triangle(middle, true, true) + where_triangle(middle, "EQ", middle * 0.5, like(middle, 0));
   Expr dl = matmul(l, phi);
   c.tangent_out = {(lower ? dl : conj(swapped(dl))).v};
-}
-
-// Everything in front, whatever is not mapped broadcast.
-void leading_batch(BatchCall& c) {
-  std::vector<ValueId> operands;
-  for (std::size_t i = 0; i < c.operands.size(); ++i)
-    operands.push_back(batch_to_front(c.b, c.operands[i], c.dims[i], c.size));
-  ir::ValueIds r = c.b.clone(c.op, operands);
-  c.results.assign(r.begin(), r.end());
-  c.result_dims.assign(r.size(), 0);
 }
 
 // --- triangular_solve ---------------------------------------------------------------------------
@@ -242,6 +202,7 @@ void expanded_batch(BatchCall& c) {
 }  // namespace
 
 void register_linalg_rules(RuleTable& t) {
+  lax::register_decomposition_rules(t);
   t[ops::kCholesky].jvp = cholesky_jvp;
   t[ops::kCholesky].batch = leading_batch;
   t[ops::kTriangularSolve].jvp = triangular_solve_jvp;

@@ -1,24 +1,27 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "xylem/base/error.h"
 #include "xylem/core/internal/flat.h"
 #include "xylem/core/linalg.h"
+#include "xylem/core/linalg/internal/util.h"
 #include "xylem/core/numerics.h"
 #include "xylem/core/numpy/ops.h"
 #include "xylem/ir/ops/linalg.h"
 
 namespace xylem::linalg {
 
+using detail::inexact;
+using detail::need_matrix;
+using detail::need_square;
+using detail::wrong;
 using internal::CallSite;
 
 namespace {
-
-Array inexact(const ArrayArg& x) {
-  return internal::with_dtype(x.array, to_inexact(internal::weak_dtype(x.array)), x.where);
-}
 
 Array magnitude(const Array& x) { return abs(x); }
 
@@ -34,13 +37,6 @@ Array sum_of_squares(const Array& x, const AxisArg& axis, bool keepdims) {
   return sum(squares, axis, keepdims);
 }
 
-void need_matrix(const char* what, const Array& x, SourceLoc where) {
-  if (x.ndim() >= 2) return;
-  throw UserError(
-      ErrorParts{what, "an array of two or more axes is needed", x.type_string(), "Add an axis"},
-      CallSite::outermost(where));
-}
-
 }  // namespace
 
 Array vector_norm(const ArrayArg& x, const AxisArg& axis, bool keepdims, double p) {
@@ -54,23 +50,83 @@ Array vector_norm(const ArrayArg& x, const AxisArg& axis, bool keepdims, double 
   return power(sum(power(m, p), axis, keepdims), 1.0 / p);
 }
 
+namespace {
+
+// max (sign = 1) or min along the last axis, of nothing 0.
+Array extreme(const Array& x, bool largest) {
+  if (x.dim(-1) == 0 && largest) return zeros(detail::leading(x, 1), x.dtype());
+  return largest ? max(x, -1) : min(x, -1);
+}
+
+}  // namespace
+
 Array matrix_norm(const ArrayArg& x, const Order& order, bool keepdims) {
   CallSite site(x.where);
   Array a = inexact(x);
   need_matrix("matrix_norm", a, x.where);
-  if (order.name() == "fro") return root(sum_of_squares(a, {-2, -1}, keepdims));
-  double p = order.p();
-  if (!order.name().empty() || (std::abs(p) != 1 && !std::isinf(p)))
-    throw UserError(
-        ErrorParts{"matrix_norm: order", "\"fro\", 1, -1, inf or -inf",
-                   order.name().empty() ? fmt::format("{}", p) : std::string(order.name()),
-                   "Compute it from the singular values"},
-        CallSite::outermost(x.where));
-  int summed = std::isinf(p) ? -1 : -2;
-  Array sums = sum(magnitude(a), summed, true);
-  AxisArg rest(std::isinf(p) ? -2 : -1);
-  Array r = p > 0 ? max(sums, rest, true) : min(sums, rest, true);
-  return keepdims ? r : squeeze(squeeze(r, -1), -1);
+  const std::string_view name = order.name();
+  if (name == "fro" || name == "f") return root(sum_of_squares(a, {-2, -1}, keepdims));
+  const double p = order.p();
+  Array r;
+  if (name == "nuc") {
+    r = sum(svdvals(a), -1);
+  } else if (name.empty() && std::abs(p) == 2) {
+    r = extreme(svdvals(a), p > 0);
+  } else if (name.empty() && std::abs(p) == 1) {
+    r = extreme(sum(magnitude(a), -2), p > 0);
+  } else if (name.empty() && std::isinf(p)) {
+    r = extreme(sum(magnitude(a), -1), p > 0);
+  } else {
+    wrong("matrix_norm: order", "\"fro\", \"nuc\", 1, -1, 2, -2, inf or -inf",
+          name.empty() ? fmt::format("{}", p) : std::string(name), "Choose one of them", x.where);
+  }
+  return keepdims ? expand_dims(expand_dims(r, -1), -1) : r;
+}
+
+Array norm(const ArrayArg& x, std::optional<Order> order, std::pair<int, int> axes, bool keepdims) {
+  CallSite site(x.where);
+  const int n = x.array.ndim();
+  int r = axes.first < 0 ? axes.first + n : axes.first;
+  int c = axes.second < 0 ? axes.second + n : axes.second;
+  if (r < 0 || c < 0 || r >= n || c >= n || r == c)
+    wrong("norm: axes", fmt::format("two axes of {}", x.array.type_string()),
+          fmt::format("{} and {}", axes.first, axes.second), "Name different axes", x.where);
+  Array y = matrix_norm(moveaxis(x.array, std::vector<int>{r, c}, std::vector<int>{-2, -1}),
+                        order.value_or("fro"), false);
+  if (!keepdims) return y;
+  return expand_dims(expand_dims(y, std::min(r, c)), std::max(r, c));
+}
+
+Array cond(const ArrayArg& x, const Order& order) {
+  CallSite site(x.where);
+  Array a = detail::factorable("cond", x);
+  if (a.dim(-1) == 0 || a.dim(-2) == 0)
+    wrong("cond", "a matrix that is not empty", a.type_string(), "Leave the call out", x.where);
+  Array r;
+  if (order.name().empty() && std::abs(order.p()) == 2) {
+    Array s = svdvals(a);
+    Array most = s(idx::ellipsis, 0), least = s(idx::ellipsis, -1);
+    if (order.p() > 0) return most / least;
+    r = least / most;
+  } else {
+    need_square("cond", a, x.where);
+    r = matrix_norm(a, order) * matrix_norm(inv(a), order);
+  }
+  // No answer is infinite, unless the matrix has none.
+  Array lost = logical_and(isnan(r), logical_not(any(isnan(a), {-2, -1})));
+  return where(lost, std::numeric_limits<double>::infinity(), r);
+}
+
+Array matrix_rank(const ArrayArg& x, const RankOptions& o) {
+  CallSite site(x.where);
+  Array a = inexact(x);
+  if (a.ndim() < 2) return any(a != 0.0).astype(DType::kI32);
+  Array s = svdvals(a, o.hermitian);
+  if (s.dim(-1) == 0) return zeros(detail::leading(s, 1), DType::kI32);
+  Array least = o.rtol ? full_like(max(s, -1), *o.rtol)
+                       : max(s, -1) * static_cast<double>(std::max(a.dim(-1), a.dim(-2))) *
+                             detail::epsilon(a.dtype());
+  return sum((s > detail::column(least)).astype(DType::kI32), -1);
 }
 
 Array norm(const ArrayArg& x) {
@@ -85,9 +141,8 @@ Array norm(const ArrayArg& x, std::optional<Order> order, std::optional<int> axi
   }
   if (axis || x.array.ndim() == 1) {
     if (!order->name().empty())
-      throw UserError(ErrorParts{"norm: order", "a number, for vectors", std::string(order->name()),
-                                 "Leave the axis out for a matrix norm"},
-                      CallSite::outermost(x.where));
+      wrong("norm: order", "a number, for vectors", std::string(order->name()),
+            "Leave the axis out for a matrix norm", x.where);
     return vector_norm(x, AxisArg(axis.value_or(0)), keepdims, order->p());
   }
   if (x.array.ndim() != 2)
@@ -100,11 +155,8 @@ Array norm(const ArrayArg& x, std::optional<Order> order, std::optional<int> axi
 Array matrix_power(const ArrayArg& x, int n) {
   CallSite site(x.where);
   need_matrix("matrix_power", x.array, x.where);
-  if (x.array.dim(-1) != x.array.dim(-2) || n < 0)
-    throw UserError(ErrorParts{"matrix_power", "square matrices and an exponent of 0 or more",
-                               fmt::format("{} and {}", x.array.type_string(), n),
-                               "Invert the matrix for negative exponents"},
-                    CallSite::outermost(x.where));
+  need_square("matrix_power", x.array, x.where);
+  if (n < 0) return matrix_power(inv(x), -n);
   if (n == 0) return broadcast_to(eye(x.array.dim(-1), -1, 0, x.array.dtype()), x.array.shape());
   if (n == 3) return matmul(matmul(x, x), x);
   Array result, square = x.array;
@@ -148,18 +200,6 @@ Array multi_dot(std::span<const Array> xs, SourceLoc where) {
   if (row) r = squeeze(r, 0);
   return column ? squeeze(r, -1) : r;
 }
-
-namespace {
-
-void need_square(const char* what, const Array& x, SourceLoc where) {
-  need_matrix(what, x, where);
-  if (x.dim(-1) == x.dim(-2)) return;
-  throw UserError(ErrorParts{what, "square matrices are needed", x.type_string(),
-                             "Cut or pad the last two axes to one size"},
-                  CallSite::outermost(where));
-}
-
-}  // namespace
 
 Array cholesky(const ArrayArg& x, bool upper, bool symmetrize_input) {
   CallSite site(x.where);
