@@ -32,16 +32,18 @@ struct InterleaveOptions {
 
 namespace internal {
 
-// Computes `buffer` elements of the parent ahead, on a thread of its own.
+// Computes `buffer` elements of the parent ahead, on a thread of its own; elements that cost less
+// than handing them over are computed by the caller, as long as they do.
 template <class T>
 class ThreadPrefetchIterator final : public Iterator<T> {
  public:
   ThreadPrefetchIterator(std::shared_ptr<const Node> node, const IteratorContext& c,
                          std::unique_ptr<Iterator<T>> parent, int buffer)
-      : Iterator<T>(std::move(node), c), parent_(std::move(parent)), direct_(buffer == 0) {
-    if (this->eval_.debug) direct_ = true;
+      : Iterator<T>(std::move(node), c), parent_(std::move(parent)), always_direct_(buffer == 0) {
+    if (this->eval_.debug) always_direct_ = true;
+    direct_ = always_direct_;
     parent_->save_to(state_);
-    if (!direct_) {
+    if (!always_direct_) {
       slots_.resize(static_cast<std::size_t>(buffer));
       ring_ = std::make_unique<Ring>(slots_.size(), [this](std::size_t k) { return fill(k); });
     }
@@ -50,8 +52,13 @@ class ThreadPrefetchIterator final : public Iterator<T> {
 
   std::optional<T> do_next() override {
     if (direct_) {
+      const std::int64_t begin = always_direct_ ? 0 : now_ns();
       std::optional<T> e = parent_->next();
       if (e) parent_->save_to(state_);
+      if (!always_direct_ && measure(begin) == Cost::dear) {
+        origin_ = parent_->origin();
+        direct_ = false;
+      }
       return e;
     }
     if (ended_) return std::nullopt;
@@ -81,7 +88,12 @@ class ThreadPrefetchIterator final : public Iterator<T> {
     slot.element.reset();
     std::swap(state_, slot.state);
     origin_ = std::move(slot.origin);
+    const bool cheap = slot.last;
     ring_->release();
+    if (cheap) {
+      ring_->stop();  // it has ended, behind this element
+      direct_ = true;
+    }
     return e;
   }
   void save(StateWriter& w) override { w.copy(state_); }
@@ -105,26 +117,45 @@ class ThreadPrefetchIterator final : public Iterator<T> {
     State state;  // of the parent, after the element
     std::string origin;
     std::exception_ptr error;
+    bool last = false;  // the caller computes what follows
   };
+
+  enum class Cost : std::uint8_t { unknown, cheap, dear };
+  // Called after each element by whoever computes them; an opinion every so many elements.
+  Cost measure(std::int64_t begin) {
+    constexpr int kElements = 64;
+    constexpr std::int64_t kCheap = 1000, kDear = 4000;  // ns an element
+    spent_ += now_ns() - begin;
+    if (++measured_ < kElements) return Cost::unknown;
+    const std::int64_t each = spent_ / kElements;
+    spent_ = measured_ = 0;
+    return each < kCheap ? Cost::cheap : each > kDear ? Cost::dear : Cost::unknown;
+  }
 
   bool fill(std::size_t k) {
     Slot& slot = slots_[k];
     slot.error = nullptr;
     slot.element.reset();
+    slot.last = false;
+    const std::int64_t begin = now_ns();
     try {
       slot.element = parent_->next();
       if (slot.element) parent_->save_to(slot.state);
     } catch (...) {
       slot.error = std::current_exception();
     }
-    return slot.element.has_value();
+    if (!slot.element) return false;
+    slot.last = measure(begin) == Cost::cheap;
+    return !slot.last;
   }
   void stop() {
     if (ring_) ring_->stop();
   }
 
   std::unique_ptr<Iterator<T>> parent_;
-  bool direct_, ended_ = false;
+  bool always_direct_, direct_ = false, ended_ = false;
+  std::int64_t spent_ = 0;
+  int measured_ = 0;
   State state_;
   std::string origin_;
   std::vector<Slot> slots_;

@@ -177,6 +177,7 @@ void window_shuffle(std::int64_t length, std::int64_t window, std::uint64_t seed
     return IndexShuffle(n, static_cast<std::uint32_t>(s), compat);
   };
   std::optional<IndexShuffle> shuffle;
+  std::vector<std::int32_t> table;  // of the same order, where it is asked often enough
   std::int64_t last = -1;
   for (std::size_t k = 0; k < in.size(); ++k) {
     std::int64_t begin, number, size = window;
@@ -192,9 +193,19 @@ void window_shuffle(std::int64_t length, std::int64_t window, std::uint64_t seed
       begin = epoch * length + r / window * window;
       size = std::min(window, length - r / window * window);
     }
-    if (last != begin) shuffle = order(size, number);
+    if (last != begin) {
+      shuffle = order(size, number);
+      std::size_t asked = k + 1;
+      while (asked < in.size() && in[asked] >= begin && in[asked] - begin < size) ++asked;
+      // One element walks 2^16 / size steps, the table takes as long as some 2^13 of them.
+      constexpr std::int64_t kDomain = 1 << 16, kTable = 1 << 13;
+      table.clear();
+      if (size<kDomain&& static_cast<std::int64_t>(asked - k) * (kDomain / size)> kTable)
+        table = shuffle->table();
+    }
     last = begin;
-    out[k] = begin + (*shuffle)(in[k] - begin);
+    const std::int64_t at = in[k] - begin;
+    out[k] = begin + (table.empty() ? (*shuffle)(at) : table[static_cast<std::size_t>(at)]);
   }
 }
 
