@@ -1,7 +1,11 @@
-"""Programs of xylem::linalg, exported as StableHLO with JAX's LAPACK calls, compiled and run by jaxlib."""
+"""Programs of xylem::linalg, exported as StableHLO with JAX's LAPACK calls, compiled and run by jaxlib; and JAX's programs for
+TPUs, whose calls of linear algebra run here too."""
+
+import subprocess
 
 import built
 import jax
+import jax.export
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
@@ -67,3 +71,24 @@ def test_jaxlib_computes_jaxs_values_from_what_is_exported(dtype):
             assert len(ours) == len(expected), name
             for a, b in zip(ours, expected):
                 np.testing.assert_allclose(a, np.asarray(b), rtol=1e-9, atol=1e-9, err_msg=f"{name} {dtype}")
+
+
+TPU = {
+    "lu": lax.linalg.lu, "qr": lambda x: jnp.linalg.qr(x[:, :2]), "solve": lambda x: (jnp.linalg.solve(x, x[0]), jnp.linalg.det(x)),
+    "eigh": lambda x: jnp.linalg.eigvalsh(x + x.T), "svd": lambda x: jnp.linalg.svd(x, compute_uv=False),
+    "grad": jax.grad(lambda x: jnp.linalg.slogdet(x)[1] + jnp.linalg.qr(x)[1][0, 0]),
+}
+
+
+@pytest.mark.parametrize("backend", ("cpu", "interpret"))
+@pytest.mark.parametrize("name", TPU)
+def test_programs_for_tpus_run(name, backend, xylem, tmp_path):
+    x = np.random.default_rng(4).standard_normal((4, 4)).astype(np.float32)
+    exported = jax.export.export(jax.jit(TPU[name]), platforms=["tpu"])(x)
+    (tmp_path / "p.mlir").write_text(exported.mlir_module())
+    np.save(tmp_path / "x.npy", x)
+    done = subprocess.run([xylem, "run", "--backend", backend, "--input", tmp_path / "x.npy", "--output-dir", tmp_path, tmp_path / "p.mlir"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for k, expected in enumerate(jax.tree.leaves(TPU[name](x))):
+        np.testing.assert_allclose(np.load(tmp_path / f"{k}.npy"), np.asarray(expected), rtol=2e-4, atol=2e-5, err_msg=name)

@@ -184,7 +184,8 @@ ir::GraphPtr expand_ops(const ir::GraphPtr& before) {
     else
       rewriter.copy(op);
   }
-  return rewriter.finish();
+  // Calls of JAX's programs for TPUs became ops that have decompositions.
+  return ir::decompose(rewriter.finish(), needs_decomposition);
 }
 
 }  // namespace xylem::compiler

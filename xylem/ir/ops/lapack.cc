@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "xylem/base/error.h"
 #include "xylem/ir/ops/all.h"
 #include "xylem/ir/ops/custom.h"
+#include "xylem/ir/ops/decompositions.h"
 #include "xylem/ir/ops/linalg.h"
 
 namespace xylem::ir::ops {
@@ -70,9 +73,46 @@ std::vector<ValueId> expand_potrf(Builder& b, const Op& op, std::span<const Valu
   return {factor, b.one(kConvert, {failed}, {{"result_dtype", DType::kI32}})};
 }
 
+// Targets of JAX's programs for TPUs, which are single ops.
+struct TpuTarget {
+  std::string_view name;
+  std::size_t operands, results;
+  const OpDef* op;
+};
+constexpr TpuTarget kTpuTargets[] = {
+    {"LuDecomposition", 1, 3, &kLu},
+    {"Qr", 1, 2, &kGeqrf},
+    {"ProductOfElementaryHouseholderReflectors", 2, 1, &kHouseholderProduct},
+    {"Eigh", 1, 2, &kEigh},
+};
+
+const TpuTarget* tpu_target(const Op& op) {
+  if (op.def != &kCustomCall) return nullptr;
+  const std::string target = op.attrs.str_or("call_target_name", "");
+  for (const TpuTarget& t : kTpuTargets)
+    if (t.name == target && op.operands.size() == t.operands && op.results.size() == t.results)
+      return &t;
+  return nullptr;
+}
+
+std::vector<ValueId> expand_tpu(Builder& b, const Op& op, std::span<const ValueId> in,
+                                const TpuTarget& target) {
+  Attrs attrs;
+  // "lower,sort,max_iter,tol": the order of the eigenvalues is free where they are not sorted.
+  if (target.op == &kEigh)
+    attrs.set("lower", Attr(!op.attrs.str_or("backend_config", "1").starts_with("0")));
+  return b.op(*target.op, in, std::move(attrs)).to_vector();
+}
+
+std::vector<ValueId> expand(Builder& b, const Op& op, std::span<const ValueId> in) {
+  if (const TpuTarget* target = tpu_target(op)) return expand_tpu(b, op, in, *target);
+  return routine_of(op) == "trsm" ? expand_trsm(b, op, in) : expand_potrf(b, op, in);
+}
+
 }  // namespace
 
 bool is_lapack_call(const Op& op) {
+  if (tpu_target(op)) return true;
   const std::string_view routine = routine_of(op);
   return (routine == "trsm" && op.operands.size() == 2 && op.results.size() == 1) ||
          (routine == "potrf" && op.operands.size() == 1 && op.results.size() == 2);
@@ -80,7 +120,18 @@ bool is_lapack_call(const Op& op) {
 
 std::vector<ValueId> expand_lapack_call(Builder& b, const Op& op,
                                         std::span<const ValueId> operands) {
-  return routine_of(op) == "trsm" ? expand_trsm(b, op, operands) : expand_potrf(b, op, operands);
+  std::vector<ValueId> out = expand(b, op, operands);
+  const AttrList* written = op.attrs.at("result_types").list();
+  for (std::size_t i = 0; written && i < written->size() && i < out.size(); ++i) {
+    const Type* t = (*written)[i].get<Type>();
+    if (t && !types_compatible(*t, b.type(out[i])))
+      throw UserError(
+          ErrorParts{fmt::format("custom_call @{}: result {}", op.attrs.str("call_target_name"), i),
+                     b.type(out[i]).to_string(), t->to_string(),
+                     "Export the program again with JAX"},
+          op.loc.source);
+  }
+  return out;
 }
 
 std::vector<HostArray> evaluate_lapack_call(const EvalCall& call) {
@@ -94,7 +145,9 @@ std::vector<HostArray> evaluate_lapack_call(const EvalCall& call) {
 
 bool is_lapack_target(std::string_view target) {
   const std::string_view routine = routine_of(target);
-  return routine == "trsm" || routine == "potrf";
+  return routine == "trsm" || routine == "potrf" ||
+         std::any_of(std::begin(kTpuTargets), std::end(kTpuTargets),
+                     [&](const TpuTarget& t) { return t.name == target; });
 }
 
 }  // namespace xylem::ir::ops
