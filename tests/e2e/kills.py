@@ -10,12 +10,12 @@ import runs
 class Kills(runs.RunCase):
     STEPS = 2000
 
-    def kill_and_resume(self, times):
+    def kill_and_resume(self, times, **keys):
         seed = int(os.environ.get("XYLEM_TEST_SEED", time.time_ns() % 2**32))
         print(f"seed {seed} (XYLEM_TEST_SEED repeats it)")
         random.seed(seed)
         # Nearly all of the time goes into saving; six steps a save.
-        self.write_config(steps=self.STEPS, eval_interval=100, checkpoint_period=6)
+        self.write_config(steps=self.STEPS, eval_interval=100, checkpoint_period=6, **keys)
         self.train("whole")
         kills, newest = 0, 0
         while kills < times:
