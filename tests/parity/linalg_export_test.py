@@ -1,5 +1,5 @@
 """Programs of xylem::linalg, exported as StableHLO with JAX's LAPACK calls, compiled and run by jaxlib; and JAX's programs for
-TPUs, whose calls of linear algebra run here too."""
+TPUs and of unknown sizes, whose calls of linear algebra run here too."""
 
 import subprocess
 
@@ -80,6 +80,15 @@ TPU = {
 }
 
 
+def runs(xylem, backend, folder, expected):
+    """Runs p.mlir on x.npy; its results must be these."""
+    done = subprocess.run([xylem, "run", "--backend", backend, "--input", folder / "x.npy", "--output-dir", folder, folder / "p.mlir"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for k, b in enumerate(jax.tree.leaves(expected)):
+        np.testing.assert_allclose(np.load(folder / f"{k}.npy"), np.asarray(b), rtol=2e-4, atol=2e-5)
+
+
 @pytest.mark.parametrize("backend", ("cpu", "interpret"))
 @pytest.mark.parametrize("name", TPU)
 def test_programs_for_tpus_run(name, backend, xylem, tmp_path):
@@ -87,8 +96,26 @@ def test_programs_for_tpus_run(name, backend, xylem, tmp_path):
     exported = jax.export.export(jax.jit(TPU[name]), platforms=["tpu"])(x)
     (tmp_path / "p.mlir").write_text(exported.mlir_module())
     np.save(tmp_path / "x.npy", x)
-    done = subprocess.run([xylem, "run", "--backend", backend, "--input", tmp_path / "x.npy", "--output-dir", tmp_path, tmp_path / "p.mlir"],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    for k, expected in enumerate(jax.tree.leaves(TPU[name](x))):
-        np.testing.assert_allclose(np.load(tmp_path / f"{k}.npy"), np.asarray(expected), rtol=2e-4, atol=2e-5, err_msg=name)
+    runs(xylem, backend, tmp_path, TPU[name](x))
+
+
+POLYMORPHIC = {
+    "eigvalsh": ("b, 4, 4", jnp.linalg.eigvalsh), "qr": ("b, 4, 4", jnp.linalg.qr), "svdvals": ("b, 4, 4", lambda a: jnp.linalg.svd(a, compute_uv=False)),
+    "lu": ("b, 4, 4", lax.linalg.lu), "cholesky": ("b, 4, 4", lambda a: jnp.linalg.cholesky(a @ a.mT + jnp.eye(4))),
+    "solve": ("b, 4, 4", lambda a: jnp.linalg.solve(a, a[..., :1])), "eigvals": ("b, 4, 4", lambda a: jnp.linalg.eigvals(a).sum(-1)),
+    "triangular_solve": ("b, 4, 4", lambda a: lax.linalg.triangular_solve(a, a, left_side=True)), "inv": ("3, n, n", jnp.linalg.inv),
+    "grad": ("b, n, n", jax.grad(lambda a: jnp.linalg.slogdet(a)[1].sum())),
+}
+
+
+@pytest.mark.parametrize("backend", ("cpu", "interpret"))
+@pytest.mark.parametrize("name", POLYMORPHIC)
+def test_programs_of_unknown_sizes_run(name, backend, xylem, tmp_path):
+    dims, f = POLYMORPHIC[name]
+    x = np.random.default_rng(4).standard_normal((3, 4, 4)).astype(np.float32)
+    shape = jax.export.symbolic_shape(dims)
+    check = [jax.export.DisabledSafetyCheck.custom_call("lapack_sgetrf_ffi")]
+    exported = jax.export.export(jax.jit(f), disabled_checks=check)(jax.ShapeDtypeStruct(shape, np.float32))
+    (tmp_path / "p.mlir").write_text(exported.mlir_module())
+    np.save(tmp_path / "x.npy", x)
+    runs(xylem, backend, tmp_path, f(x))

@@ -89,6 +89,7 @@ class Refiner {
     if (fold(g, op, in)) return;
     if (ops::is_dynamic_reduce_window(op) && expand_window(op, in)) return;
     if (op.def == &ops::kDynamicConv && expand_conv(op, in)) return;
+    if (static_call(op, in)) return;
 
     Op copy = op;
     for (GraphPtr& region : copy.regions) region = refined_region(op, *region, in);
@@ -102,6 +103,25 @@ class Refiner {
       }
     const ValueIds results = b_.clone(copy, in);
     for (std::size_t i = 0; i < results.size(); ++i) at(op.results[i]) = results[i];
+  }
+
+  // A custom call whose operands hold the shapes of its results, where these are known.
+  bool static_call(const Op& op, const std::vector<ValueId>& in) {
+    const std::optional<Dims> holders = ops::shape_operands(op);
+    if (!holders) return false;
+    std::vector<Dims> shapes;
+    for (std::int64_t i : *holders) {
+      std::optional<Dims> d = sizes(in[static_cast<std::size_t>(i)]);
+      if (!d) return false;
+      shapes.push_back(*d);
+    }
+    std::vector<std::size_t> kept;
+    const Op copy = ops::with_result_shapes(op, *holders, shapes, kept);
+    std::vector<ValueId> operands;
+    for (std::size_t i : kept) operands.push_back(in[i]);
+    const ValueIds results = b_.clone(copy, operands);
+    for (std::size_t i = 0; i < results.size(); ++i) at(op.results[i]) = results[i];
+    return true;
   }
 
   // Ops on known integers become constants; assertions on them are made now.

@@ -144,6 +144,41 @@ TEST(LapackCallTest, MistakesAreNamed) {
             std::string::npos);
 }
 
+TEST(LapackCallTest, OperandsMayHoldTheShapesOfResults) {
+  const std::string open = "tensor<?x2x2xf64>, tensor<?x2xi32>, tensor<?xi32>";
+  const std::string given = "tensor<1x2x2xf64>, tensor<3xi64>, tensor<2xi64>, tensor<1xi64>";
+  const std::string indices = ", indices_of_shape_operands = dense<[1, 2, 3]> : tensor<3xi64>";
+  auto shape = [](std::vector<std::int64_t> v) {
+    const auto n = static_cast<std::int64_t>(v.size());
+    return HostArray::from(v, {n});
+  };
+  HostArray a = f64({4, 3, 6, 3}, {1, 2, 2});
+  auto r = call("lapack_dgetrf_ffi", "", given, open, 3,
+                {a, shape({1, 2, 2}), shape({1, 2}), shape({1})}, indices);
+  EXPECT_EQ(r[0].dims(), (Dims{1, 2, 2}));
+  EXPECT_EQ(r[1].to_vector<std::int32_t>(), (std::vector<std::int32_t>{2, 2}));
+  EXPECT_NE(message_of("lapack_dgetrf_ffi", "",
+                       "tensor<1x2x2xf64>, tensor<3xi64>, tensor<2xi64>, tensor<2xi64>", open, 3,
+                       {a, shape({1, 2, 2}), shape({1, 2}), shape({1, 1})}, indices)
+                .find("one size for each dimension of its result; i64[2] for tensor<?xi32>"),
+            std::string::npos);
+  EXPECT_NE(message_of("lapack_dgetrf_ffi", "", given, open, 3,
+                       {a, shape({1, 2, 3}), shape({1, 2}), shape({1})}, indices)
+                .find("agrees with the type of result 0"),
+            std::string::npos);
+}
+
+TEST(LapackCallTest, CallsOfProgramsForTpusAreFactorisations) {
+  HostArray a = f64({4, 3, 6, 3}, {2, 2});
+  const std::string v = "tensor<2x2xf64>", w = "tensor<2xf64>", p = "tensor<2xi32>";
+  auto lu = call("LuDecomposition", "", v, v + ", " + p + ", " + p, 3, {a});
+  EXPECT_EQ(lu[1].to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, 1}));
+  auto eigh = call("Eigh", "", v, v + ", " + w, 2, {f64({2, 0, 0, 1}, {2, 2})});
+  EXPECT_EQ(eigh[1].to_vector<double>(), (std::vector<double>{1, 2}));
+  EXPECT_NE(message_of("Qr", "", v, v + ", tensor<3xf64>", 2, {a}).find("@Qr: result 1"),
+            std::string::npos);
+}
+
 TEST(LapackLibraryTest, ARoutineThatDoesNotExistIsNamed) {
   try {
     routine("dnothing_");

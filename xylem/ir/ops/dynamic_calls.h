@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,5 +25,18 @@ std::vector<ValueId> expand_dynamic_reduce_window(Builder& b, const Op& op,
 
 // The value of such a call.
 std::vector<HostArray> evaluate_dynamic_reduce_window(const EvalCall& call);
+
+// The operands that hold the shapes of a custom call's results, one for each
+// (`indices_of_shape_operands`): how JAX writes calls whose results have dimensions of unknown
+// size. Nothing if the call has none, or not one 1-dimensional integer operand for each result.
+std::optional<Dims> shape_operands(const Op& op);
+
+// The call without these operands, for results of these shapes. Its operands are those of `op`
+// without them, whose numbers `kept` gets.
+Op with_result_shapes(const Op& op, const Dims& shape_operands, std::span<const Dims> shapes,
+                      std::vector<std::size_t>& kept);
+
+// The elements of a 1-dimensional integer array.
+Dims as_dims(const HostArray& a);
 
 }  // namespace xylem::ir::ops

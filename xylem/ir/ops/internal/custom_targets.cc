@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include "xylem/base/error.h"
 #include "xylem/ir/ops/internal/compare_arrays.h"
@@ -217,7 +218,40 @@ bool is_identity_call(const Op& op) {
                      [&](const auto& t) { return t.first == target && t.second == identity; });
 }
 
+namespace {
+
+// The call with the shapes that its operands hold.
+std::vector<HostArray> evaluate_with_shapes(const EvalCall& call, const Dims& holders) {
+  std::vector<Dims> shapes;
+  std::vector<Type> results, operand_types;
+  for (std::size_t i = 0; i < holders.size(); ++i) {
+    const HostArray& a = call.operands[static_cast<std::size_t>(holders[i])];
+    const Type& t = call.result_types[i];
+    if (!is_integer(a.dtype()) || a.rank() != 1 || !t.is_tensor() || a.size() != t.rank())
+      bad(call, "a shape operand holds one size for each dimension of its result",
+          fmt::format("{} for {}", a.type_string(), t.to_mlir()), "Write the call as JAX does");
+    shapes.push_back(as_dims(a));
+    const Type exact = Type::tensor(t.dtype(), shapes.back());
+    if (!types_compatible(t, exact))
+      bad(call, fmt::format("a shape operand agrees with the type of result {}", i),
+          fmt::format("{} and {}", exact.to_mlir(), t.to_mlir()), "Correct the shape");
+    results.push_back(exact);
+  }
+  std::vector<std::size_t> kept;
+  const Op op = with_result_shapes(call.op, holders, shapes, kept);
+  Values operands;
+  for (std::size_t i : kept) {
+    operands.push_back(call.operands[i]);
+    operand_types.push_back(Type::tensor(operands.back().dtype(), operands.back().dims()));
+  }
+  return evaluate_custom_call({op, operands, results, call.regions, operand_types});
+}
+
+}  // namespace
+
 std::vector<HostArray> evaluate_custom_call(const EvalCall& call) {
+  if (const std::optional<Dims> holders = shape_operands(call.op))
+    return evaluate_with_shapes(call, *holders);
   std::string target = call.op.attrs.str_or("call_target_name", "");
   for (auto [name, eval] : kTargets)
     if (name == target) return eval(call);
