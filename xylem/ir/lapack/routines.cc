@@ -20,6 +20,10 @@ Int to_int(std::int64_t n) {
                              std::to_string(n), "Split the matrix"});
 }
 
+// Elements behind every array that BLAS may touch: vector kernels of OpenBLAS (cgemv_n of its
+// generic x86-64 code) read past the end of what they are given.
+constexpr std::size_t kSlack = 64;
+
 // A matrix in LAPACK's order: columns one after the other.
 template <class T>
 struct Columns {
@@ -27,7 +31,7 @@ struct Columns {
   std::vector<T> data;
 
   Columns(std::int64_t r, std::int64_t c)
-      : rows(r), columns(c), data(static_cast<std::size_t>(std::max<std::int64_t>(1, r * c))) {}
+      : rows(r), columns(c), data(static_cast<std::size_t>(r * c) + kSlack) {}
   // Of a row-major matrix.
   Columns(const T* in, std::int64_t r, std::int64_t c) : Columns(r, c) {
     for_blocks([&](std::int64_t i, std::int64_t j) { at(i, j) = in[i * columns + j]; });
@@ -89,7 +93,7 @@ void with_work(const F& f) {
   Int query = -1;
   f(&answer, &query);
   Int lwork = work_size(answer);
-  std::vector<T> work(static_cast<std::size_t>(lwork));
+  std::vector<T> work(static_cast<std::size_t>(lwork) + kSlack);
   f(work.data(), &lwork);
 }
 
@@ -348,9 +352,10 @@ class Solver {
     const auto most = static_cast<std::size_t>(std::max(p_.m, p_.n));
     std::vector<Int> iwork(8 * k);
     // The larger of what LAPACK 3.7 and its predecessors ask for.
-    std::vector<R> rwork(!kComplex<T>     ? 0
-                         : p_.mode == 'N' ? 7 * k
-                                          : k * std::max(5 * k + 7, 2 * most + 2 * k + 1));
+    const std::size_t reals = !kComplex<T>     ? 0
+                              : p_.mode == 'N' ? 7 * k
+                                               : k * std::max(5 * k + 7, 2 * most + 2 * k + 1);
+    std::vector<R> rwork(reals + kSlack);
     with_work<T>([&](T* work, const Int* lwork) {
       if constexpr (kComplex<T>)
         gesdd_complex<T>()(&p_.mode, &m_, &n_, a, &ld, s, u, &ldu, vt, &ldvt, work, lwork,
@@ -389,8 +394,8 @@ class Solver {
     }
     // More than the least lets the tridiagonal reduction work in blocks.
     lwork = to_int(std::max<std::int64_t>(lwork, n * (kBlockSize + 2)));
-    std::vector<T> work(static_cast<std::size_t>(lwork));
-    std::vector<R> rwork(kComplex<T> ? static_cast<std::size_t>(lrwork) : 0);
+    std::vector<T> work(static_cast<std::size_t>(lwork) + kSlack);
+    std::vector<R> rwork(kComplex<T> ? static_cast<std::size_t>(lrwork) + kSlack : 0);
     if constexpr (kComplex<T>)
       syevd_complex<T>()(&p_.mode, &p_.uplo, &n_, a, &ld, w, work.data(), &lwork, rwork.data(),
                          &lrwork, iwork.data(), &liwork, &info, 1, 1);
