@@ -21,6 +21,7 @@
 #include "xylem/core/numpy.h"
 #include "xylem/core/random.h"
 #include "xylem/core/special.h"
+#include "xylem/core/special_gamma.h"
 #include "xylem/core/statistics.h"
 #include "xylem/core/transforms.h"
 #include "xylem/core/vectorize.h"

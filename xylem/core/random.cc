@@ -48,8 +48,16 @@ std::pair<Array, Array> threefry2x32(const Array& k0, const Array& k1, Array x0,
   return {x0, x1};
 }
 
+bool threefry(const Key& key) {
+  return key.impl == KeyImpl::kThreefry2x32 || key.impl == KeyImpl::kThreefry2x32Legacy;
+}
+std::int64_t num_words(KeyImpl impl) {
+  return impl == KeyImpl::kThreefry2x32 || impl == KeyImpl::kThreefry2x32Legacy ? 2 : 4;
+}
+
 void check_key(const Key& key) {
-  if (!key.data.defined() || key.data.dtype() != kU32 || key.data.shape() != Dims{2})
+  if (!key.data.defined() || key.data.dtype() != kU32 ||
+      key.data.shape() != Dims{num_words(key.impl)})
     throw_user_error({"random", "a single key is needed",
                       key.data.defined() ? fmt::format("its data is {}", key.data.type_string())
                                          : std::string("the key is undefined"),
@@ -61,7 +69,6 @@ std::pair<Array, Array> words(const Key& key) { return {key.data[0], key.data[1]
 
 // The two output words for every index of the shape; the counter is the 64-bit flat index.
 std::pair<Array, Array> hashes(const Key& key, const Dims& shape) {
-  check_key(key);
   std::int64_t n = num_elements(shape);
   auto [k0, k1] = words(key);
   Array low = internal::iota(kU32, {n}, 0), high = zeros({n}, kU32);
@@ -73,47 +80,149 @@ std::pair<Array, Array> hashes(const Key& key, const Dims& shape) {
   return {b0.reshape(shape), b1.reshape(shape)};
 }
 
+// Legacy order: the counters 0 … n-1 (and a zero to make them even) are cut in two halves, whose
+// hashes follow each other.
+Array legacy_words(const Key& key, std::int64_t n) {
+  if (n > std::numeric_limits<std::uint32_t>::max())
+    throw_user_error({"random bits of a legacy key", "fewer than 2^32 words", fmt::format("{}", n),
+                      "Use a key of the default kind"},
+                     internal::CallSite::outermost({}));
+  auto [k0, k1] = words(key);
+  Array counts = internal::iota(kU32, {n}, 0);
+  if (n % 2) counts = concatenate({counts, zeros({1}, kU32)});
+  std::int64_t half = (n + 1) / 2;
+  auto [b0, b1] =
+      threefry2x32(k0, k1, counts(idx::slice(0, half)), counts(idx::slice(half, 2 * half)));
+  Array all = concatenate({b0, b1});
+  return n % 2 ? all(idx::slice(0, n)) : all;
+}
+
+// Two keys of two words behind a key of four.
+std::pair<Key, Key> halves(const Key& key) {
+  return {{key.data(idx::slice(0, 2))}, {key.data(idx::slice(2, 4))}};
+}
+
+Array generated(const Key& key, const Dims& shape, DType dtype) {
+  DType drawn = dtype == DType::kU64 ? dtype : kU32;
+  Array pairs = key.data.reshape({2, 2});
+  Array state = internal::apply_one(ops::kBitcastConvert, std::span<const Array>(&pairs, 1),
+                                    Attrs{{"result_dtype", Attr(DType::kU64)}});
+  return internal::apply(ops::kRngBitGenerator, std::span<const Array>(&state, 1),
+                         Attrs{{"rng_algorithm", Attr(ir::EnumAttr("DEFAULT"))},
+                               {"shape", Attr(shape)},
+                               {"result_dtype", Attr(drawn)}},
+                         {}, {})[1]
+      .astype(dtype);
+}
+
+Dims with_last(Dims shape, std::int64_t n) {
+  shape.push_back(n);
+  return shape;
+}
+
 }  // namespace
 
-Key key(std::int64_t seed) {
+Key key(std::int64_t seed, KeyImpl impl) {
   // Narrowed to 32 bits first, as with 64-bit types off; the sign does not spread.
-  std::vector<std::uint32_t> w = {0, static_cast<std::uint32_t>(static_cast<std::uint64_t>(seed))};
-  return {Array(HostArray::from(w, {2}))};
+  auto low = static_cast<std::uint32_t>(static_cast<std::uint64_t>(seed));
+  std::vector<std::uint32_t> w = {0, low};
+  if (num_words(impl) == 4) w = {0, low, 0, low};
+  return {Array(HostArray::from(w, {static_cast<std::int64_t>(w.size())})), impl};
 }
 
-Key wrap_key_data(const ArrayArg& data) { return {data.array.astype(kU32)}; }
+Key wrap_key_data(const ArrayArg& data, KeyImpl impl) {
+  std::int64_t n = num_words(impl);
+  if (data.array.dtype() != kU32 || data.array.ndim() == 0 || data.array.dim(-1) != n)
+    throw_user_error({"random::wrap_key_data", fmt::format("u32[…, {}]", n),
+                      data.array.type_string(), "Pass what key_data gives"},
+                     internal::CallSite::outermost(data.where));
+  return {data.array, impl};
+}
 
 Key split(const Key& key, Dims shape) {
-  auto [b0, b1] = hashes(key, shape);
-  return {stack({b0, b1}, -1)};
+  check_key(key);
+  std::int64_t n = num_elements(shape);
+  switch (key.impl) {
+    case KeyImpl::kThreefry2x32: {
+      auto [b0, b1] = hashes(key, shape);
+      return {stack({b0, b1}, -1), key.impl};
+    }
+    case KeyImpl::kThreefry2x32Legacy:
+      return {legacy_words(key, 2 * n).reshape(with_last(shape, 2)), key.impl};
+    case KeyImpl::kRbg: {
+      auto [first, second] = halves(key);
+      return {concatenate({split(first, shape).data, split(second, shape).data}, -1), key.impl};
+    }
+    case KeyImpl::kUnsafeRbg: {
+      Array all = generated(key, {10 * n, 4}, kU32);
+      return {all(idx::slice(0, 10 * n, 10)).reshape(with_last(shape, 4)), key.impl};
+    }
+  }
+  throw InternalError("unknown kind of key");
 }
 Key split(const Key& key, std::int64_t n) { return split(key, Dims{n}); }
-Key at(const Key& keys, std::int64_t i) { return {keys.data[i]}; }
+Key at(const Key& keys, std::int64_t i) { return {keys.data[i], keys.impl}; }
 
 std::vector<Key> unstack(const Key& keys) {
   std::vector<Key> r;
-  for (Array& a : xylem::unstack(keys.data)) r.push_back({a});
+  for (Array& a : xylem::unstack(keys.data)) r.push_back({a, keys.impl});
   return r;
 }
 
 Key fold_in(const Key& key, const ArrayArg& data) {
   check_key(key);
+  if (key.impl == KeyImpl::kRbg) {
+    auto [first, second] = halves(key);
+    return {concatenate({fold_in(first, data).data, fold_in(second, data).data}), key.impl};
+  }
+  Array word = data.array.astype(kU32);
+  if (key.impl == KeyImpl::kUnsafeRbg) {
+    Array zero = zeros({}, kU32);
+    Key seeded{stack({zero, word, zero, word}), key.impl};
+    return {bitwise_xor(key.data, generated(seeded, {10, 4}, kU32)[9]), key.impl};
+  }
   auto [k0, k1] = words(key);
-  auto [b0, b1] = threefry2x32(k0, k1, zeros({}, kU32), data.array.astype(kU32));
-  return {stack({b0, b1})};
+  auto [b0, b1] = threefry2x32(k0, k1, zeros({}, kU32), word);
+  return {stack({b0, b1}), key.impl};
 }
 
+namespace {
+
+Array legacy_bits(const Key& key, const Dims& shape, DType dtype) {
+  std::int64_t n = num_elements(shape);
+  int width = dtype_bits(dtype);
+  std::int64_t count = (width * n + 31) / 32;
+  Array w = legacy_words(key, count);
+  if (width == 64) {
+    std::vector<Array> half = xylem::split(w, 2);
+    w = bitwise_or(left_shift(half[0].astype(dtype), internal::constant(dtype, {}, 32)),
+                   half[1].astype(dtype));
+  } else if (width < 32) {
+    // The pieces of each word, least significant first.
+    Array shifts =
+        multiply(internal::iota(kU32, {1, 32 / width}, 1), internal::constant(kU32, {}, width));
+    w = right_shift(expand_dims(w, 1), shifts).reshape({-1});
+    w = bitwise_and(w, internal::constant(kU32, {}, std::ldexp(1.0, width) - 1)).astype(dtype);
+    w = w(idx::slice(0, n));
+  }
+  return w.reshape(shape);
+}
+
+}  // namespace
+
 Array bits(const Key& key, Dims shape, DType dtype) {
+  check_key(key);
+  if (dtype != DType::kU8 && dtype != DType::kU16 && dtype != kU32 && dtype != DType::kU64)
+    throw_user_error({"random::bits: dtype", "expected u8, u16, u32 or u64", dtype_name(dtype),
+                      "Draw bits of one of these and convert"},
+                     internal::CallSite::outermost({}));
+  if (!threefry(key)) return generated(key, shape, dtype);
+  if (key.impl == KeyImpl::kThreefry2x32Legacy) return legacy_bits(key, shape, dtype);
   auto [b0, b1] = hashes(key, shape);
   if (dtype == DType::kU64)
     return bitwise_or(left_shift(b0.astype(dtype), internal::constant(dtype, {}, 32)),
                       b1.astype(dtype));
-  Array x = bitwise_xor(b0, b1);
-  if (dtype == kU32) return x;
-  if (dtype == DType::kU8 || dtype == DType::kU16) return x.astype(dtype);
-  throw_user_error({"random::bits: dtype", "expected u8, u16, u32 or u64", dtype_name(dtype),
-                    "Draw bits of one of these and convert"},
-                   internal::CallSite::outermost({}));
+  return bitwise_xor(b0, b1).astype(dtype);
 }
 
 namespace {
@@ -223,15 +332,29 @@ Array randint(const Key& k, Dims shape, const ArrayArg& minval, const ArrayArg& 
   return add(lo, offset.astype(wide)).astype(dtype);
 }
 
-Array bernoulli(const Key& key, const ArrayArg& p, Dims shape) {
+Array bernoulli(const Key& key, const ArrayArg& p, Dims shape, Mode mode) {
   DType t = is_float(p.array.dtype()) ? p.array.dtype() : DType::kF32;
-  return less(uniform(key, shape, t), p.array.astype(t));
+  Array chance = p.array.astype(t);
+  if (mode == Mode::kLow) return less(uniform(key, shape, t), chance);
+  shape.insert(0, 2);
+  Array u = uniform(key, shape, t);
+  double step = std::ldexp(1.0, -dtype_info(t).mantissa_bits);
+  return less(multiply(u[1], internal::constant(t, {}, step)), subtract(chance, u[0]));
 }
 Array bernoulli(const Key& key, const ArrayArg& p) { return bernoulli(key, p, p.array.shape()); }
 
-Array gumbel(const Key& key, Dims shape, DType dtype) {
+Array gumbel(const Key& key, Dims shape, DType dtype, Mode mode) {
+  check_float("random::gumbel", dtype);
   double tiny = std::ldexp(1.0, 1 - dtype_info(dtype).bias);
-  return negative(log(negative(log(uniform(key, shape, dtype, tiny, 1.0)))));
+  if (mode == Mode::kLow)
+    return negative(log(negative(log(uniform(key, shape, dtype, tiny, 1.0)))));
+  shape.insert(0, 2);
+  Array u = uniform(key, shape, dtype), high = u[0];
+  Array low = multiply(
+      u[1], internal::constant(dtype, {}, std::ldexp(1.0, -dtype_info(dtype).mantissa_bits)));
+  Array fine = add(add(high, low), internal::constant(dtype, {}, tiny));
+  Array x = where(greater_equal(high, 0.5), high, fine);
+  return negative(log(negative(log1p(negative(x)))));
 }
 
 Array exponential(const Key& key, Dims shape, DType dtype) {
@@ -243,7 +366,8 @@ Array categorical(const Key& key, const ArrayArg& logits, int axis) {
   return argmax(add(noise, logits), axis);
 }
 
-Array categorical(const Key& key, const ArrayArg& logits, int axis, Dims shape) {
+Array categorical(const Key& key, const ArrayArg& logits, int axis, Dims shape,
+                  const CategoricalOptions& options) {
   const Dims& given = logits.array.shape();
   int n = given.ssize(),
       ax = static_cast<int>(AxisArg(axis).resolve(n, "categorical", logits.where)[0]);
@@ -258,9 +382,21 @@ Array categorical(const Key& key, const ArrayArg& logits, int axis, Dims shape) 
                    fmt::format("the shape must end with {}", xylem::to_string(batch)),
                    xylem::to_string(shape), "Give a shape that repeats the logits' other axes"},
         internal::CallSite::outermost(logits.where));
+  if (!options.replace) {
+    std::int64_t draws = 1;
+    for (int i = 0; i < prefix; ++i) draws *= shape[i];
+    if (draws > given[ax])
+      throw UserError(ErrorParts{"random::categorical: draws without replacement",
+                                 fmt::format("at most {}", given[ax]), fmt::format("{}", draws),
+                                 "Allow replacement, or draw less"},
+                      internal::CallSite::outermost(logits.where));
+    Array noisy = add(gumbel(key, given, logits.array.dtype(), options.mode), logits);
+    Array index = lax::top_k(noisy, draws, ax).indices;  // the draws along the axis
+    return moveaxis(index, ax, 0).reshape(shape);
+  }
   Dims drawn = shape;
   drawn.insert(static_cast<std::size_t>(prefix + ax), given[ax]);
-  return argmax(add(gumbel(key, drawn, logits.array.dtype()), logits), prefix + ax);
+  return argmax(add(gumbel(key, drawn, logits.array.dtype(), options.mode), logits), prefix + ax);
 }
 
 namespace {
@@ -339,54 +475,6 @@ Array pareto(const Key& key, const ArrayArg& b, Dims shape, DType dtype) {
 
 Array lognormal(const Key& key, const ArrayArg& sigma, Dims shape, DType dtype) {
   return exp(multiply(normal(key, shape, dtype), sigma.array.astype(dtype)));
-}
-
-Array multivariate_normal(const Key& key, const ArrayArg& mean, const ArrayArg& cov, Dims shape) {
-  if (mean.array.ndim() != 1 || cov.array.ndim() != 2 || cov.array.dim(0) != mean.array.dim(0) ||
-      cov.array.dim(1) != mean.array.dim(0))
-    throw_user_error({"random::multivariate_normal", "a vector of means and a square covariance",
-                      fmt::format("{} and {}", mean.array.type_string(), cov.array.type_string()),
-                      "Map over other distributions with vmap"},
-                     internal::CallSite::outermost(mean.where));
-  Dims drawn = shape;
-  drawn.push_back(mean.array.dim(0));
-  Array factor = linalg::cholesky(cov);
-  Array z = normal(key, drawn, factor.dtype());
-  return add(mean, xylem::einsum("ij,...j->...i", {factor, z}));
-}
-
-Array choice(const Key& key, const ArrayArg& a, Dims shape, bool replace, const Array& p) {
-  bool number = a.array.ndim() == 0;
-  std::int64_t n = number ? a.array.item<std::int64_t>() : a.array.dim(0);
-  std::int64_t draws = num_elements(shape);
-  if (n < 1 || (!replace && draws > n) || (p.defined() && p.shape() != Dims{n}))
-    throw_user_error({"random::choice",
-                      "entries to choose from, no more without replacement than there are, and one "
-                      "weight each",
-                      fmt::format("{} of {}{}", draws, n,
-                                  p.defined() ? ", weights " + p.type_string() : std::string()),
-                      "Allow replacement, or draw less"},
-                     internal::CallSite::outermost(a.where));
-  Array index;
-  if (!p.defined() && replace) {
-    index = randint(key, shape, 0, static_cast<int>(n));
-  } else if (!p.defined()) {
-    if (!number) {
-      Array shuffled = permutation(key, a);
-      Dims full = shape;
-      for (int d = 1; d < a.array.ndim(); ++d) full.push_back(a.array.shape()[d]);
-      return shuffled(idx::slice(0, draws)).reshape(full);
-    }
-    index = permutation(key, n)(idx::slice(0, draws)).reshape(shape);
-  } else if (replace) {
-    Array c = cumsum(p, 0);
-    Array u = subtract(internal::constant(p.dtype(), {}, 1), uniform(key, shape, p.dtype()));
-    index = searchsorted(c, multiply(c[-1], u));
-  } else {
-    Array noise = add(gumbel(key, {n}, p.dtype()), log(p));
-    index = lax::top_k(noise, draws).indices.reshape(shape);
-  }
-  return number ? index : take(a, index, 0, IndexMode::kClip);
 }
 
 }  // namespace xylem::random

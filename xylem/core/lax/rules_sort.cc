@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "xylem/core/lax/indexing.h"
+#include "xylem/core/lax/through.h"
 #include "xylem/core/transform/passes.h"
 #include "xylem/core/transform/rules.h"
 #include "xylem/ir/expr.h"
@@ -114,6 +115,34 @@ void top_k_batch(BatchCall& c) {
   c.result_dims = {0, 0};
 }
 
+// As in JAX: the first state draws for all, the others stay as they are.
+void generator_batch(BatchCall& c) {
+  Expr states{&c.b, batch_to_front(c.b, c.operands[0], c.dims[0], c.size)};
+  Dims zero(static_cast<std::size_t>(states.rank()), 0), one = zero, limit = states.dims();
+  for (std::int64_t& d : one) d = 1;
+  Attrs attrs = c.op.attrs;
+  Dims shape = attrs.dims("shape");
+  shape.insert(0, c.size);
+  attrs.set("shape", Attr(shape));
+  if (c.size == 0) {
+    Dims none = shape;
+    c.results = {states.v, ir::zeros(c.b, unbatched_results(c)[1].with_dims(none)).v};
+    c.result_dims = {0, 0};
+    return;
+  }
+  Dims first_limit = limit, rest_start = zero;
+  first_limit[0] = 1;
+  rest_start[0] = 1;
+  Expr first = ir::slice(states, zero, first_limit, one);
+  Dims state_dims = limit;
+  state_dims.erase(0);
+  ir::ValueIds r = c.b.op(ops::kRngBitGenerator, {ir::reshape(first, state_dims).v}, attrs);
+  Expr parts[2] = {ir::reshape({&c.b, r[0]}, first_limit),
+                   ir::slice(states, rest_start, limit, one)};
+  c.results = {ir::concatenate(parts, 0).v, r[1]};
+  c.result_dims = {0, 0};
+}
+
 }  // namespace
 
 void register_sort_rules(RuleTable& t) {
@@ -122,8 +151,7 @@ void register_sort_rules(RuleTable& t) {
   t[ops::kTopK].jvp = top_k_jvp;
   t[ops::kTopK].batch = top_k_batch;
   t[ops::kRngBitGenerator].no_derivative = true;
-  t[ops::kRngBitGenerator].refuse_batch =
-      "the generator makes one stream; split the key and use the threefry functions of random";
+  t[ops::kRngBitGenerator].batch = generator_batch;
   t[ops::kAfterAll].no_derivative = true;
   t[ops::kAfterAll].refuse_batch = "tokens order effects and have no elements to map";
 }
