@@ -4,6 +4,7 @@
 
 #include "xylem/base/dtype_cast.h"
 #include "xylem/base/error.h"
+#include "xylem/core/internal/donation.h"
 #include "xylem/core/internal/trace.h"
 #include "xylem/ir/ops/convert.h"
 #include "xylem/ir/ops/movement.h"
@@ -19,9 +20,10 @@ namespace {
 
 const ArrayNode& need(const Array& a) {
   if (!a.defined())
-    throw_user_error({"array", "an array with contents is needed", "the handle is undefined",
-                      "Assign the array before using it"},
-                     CallSite::outermost({}));
+    throw_user_error(
+        {"array", "an array with contents is needed",
+         "the handle is undefined" + internal::last_donation(), "Assign the array before using it"},
+        CallSite::outermost({}));
   return *a.node();
 }
 

@@ -121,6 +121,10 @@ class Jitted {
   // Number of compiled programs that are kept.
   std::size_t cache_size() const { return internal::num_entries(*cache_); }
   void clear_cache() const { internal::clear(*cache_); }
+  // The program for these arguments, traced and not run: a Lowered (aot.h). Arguments may be of
+  // shape_dtype_struct.
+  template <class... Args>
+  auto lower(const Args&... args) const;
   // Native text of the program for these arguments, before optimisation.
   template <class... Args>
   std::string lower_text(const Args&... args) const {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <queue>
+#include <unordered_map>
 
 #include "xylem/base/error.h"
 #include "xylem/compiler/fusion/elemental.h"
+#include "xylem/ir/effects.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
 
@@ -471,7 +473,16 @@ class Planner {
     for (ValueId v : op.operands) inline_sources(v, &reads);
     plan_.groups[static_cast<std::size_t>(g)].ops.push_back(i);
     plan_.group_of[static_cast<std::size_t>(i)] = g;
-    depend(g, groups_of(reads));
+    std::vector<int> on = groups_of(reads);
+    if (ir::has_effect(op)) {
+      // Effects keep their order.
+      if (last_effect_ >= 0) {
+        effect_before_[g] = last_effect_;
+        if (std::find(on.begin(), on.end(), last_effect_) == on.end()) on.push_back(last_effect_);
+      }
+      last_effect_ = g;
+    }
+    depend(g, on);
   }
 
   // The buffers behind an operand, through inline ops.
@@ -609,6 +620,8 @@ class Planner {
     std::vector<int> waiting(n, 0);
     for (std::size_t gi = 0; gi < n; ++gi) {
       std::vector<int> on = groups_of(plan_.groups[gi].inputs);
+      if (auto it = effect_before_.find(static_cast<int>(gi)); it != effect_before_.end())
+        if (std::find(on.begin(), on.end(), it->second) == on.end()) on.push_back(it->second);
       waiting[gi] = static_cast<int>(on.size());
       for (int h : on) users[static_cast<std::size_t>(h)].push_back(static_cast<int>(gi));
     }
@@ -643,6 +656,8 @@ class Planner {
   std::vector<Bits> deps_;
   std::vector<int> stage_;
   std::size_t words_ = 1;
+  int last_effect_ = -1;                        // group
+  std::unordered_map<int, int> effect_before_;  // group -> the effect that comes before it
 };
 
 }  // namespace

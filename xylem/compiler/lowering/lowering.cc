@@ -5,9 +5,11 @@
 #include <climits>
 
 #include "xylem/base/error.h"
+#include "xylem/compiler/lowering/callback.h"
 #include "xylem/compiler/math/expand.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
+#include "xylem/ir/ops/callback.h"
 #include "xylem/ir/ops/decompositions.h"
 #include "xylem/ir/ops/linalg.h"
 
@@ -122,6 +124,8 @@ const std::unordered_map<const ir::OpDef*, Rule>& rules() {
       {&o::kAfterAll, [](Lowering&, const Op&) {}},
       {&o::kRngBitGenerator, lower_rng_bit_generator},
       {&o::kRng, lower_rng},
+      {&o::kPureCallback, lower_callback},
+      {&o::kIoCallback, lower_callback},
   };
   return table;
 }

@@ -1,11 +1,14 @@
 #include <complex>
+#include <cstring>
 #include <functional>
 #include <numeric>
 
+#include "xylem/compiler/lowering/callback.h"
 #include "xylem/compiler/lowering/lowering.h"
 #include "xylem/compiler/native/fft.h"
 #include "xylem/compiler/native/linalg.h"
 #include "xylem/compiler/native/random.h"
+#include "xylem/ir/host_function.h"
 #include "xylem/ir/lapack/call.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/all.h"
@@ -173,6 +176,27 @@ void lower_rng(Lowering& l, const Op& op) {
   call(
       l, op, [=](void* const* p) { random_numbers(normal, dtype, p[0], p[1], p[3], n); },
       static_cast<double>(n) * 30);
+}
+
+// The function gets copies: what it keeps outlives the buffers of this run.
+void lower_callback(Lowering& l, const Op& op) {
+  std::vector<ir::Type> in, out;
+  for (ir::ValueId v : op.operands) in.push_back(l.graph().type(v));
+  for (ir::ValueId v : op.results) out.push_back(l.graph().type(v));
+  const HostArray handle = op.attrs.array("function");
+  call(
+      l, op,
+      [=](void* const* p) {
+        std::vector<HostArray> args;
+        for (std::size_t i = 0; i < in.size(); ++i) {
+          args.emplace_back(in[i].dtype(), in[i].dims());
+          std::memcpy(args[i].data(), p[i], args[i].nbytes());
+        }
+        const std::vector<HostArray> results = ir::call_host_function(handle, args, out);
+        for (std::size_t i = 0; i < out.size(); ++i)
+          std::memcpy(p[in.size() + i], results[i].data(), results[i].nbytes());
+      },
+      5000);
 }
 
 }  // namespace xylem::compiler

@@ -1,6 +1,6 @@
 #include "xylem/compiler/passes/passes.h"
 #include "xylem/compiler/passes/rewriter.h"
-#include "xylem/ir/op_def.h"
+#include "xylem/ir/effects.h"
 
 namespace xylem::compiler {
 
@@ -12,7 +12,7 @@ ir::GraphPtr eliminate_dead(const ir::GraphPtr& graph) {
   std::size_t kept = 0;
   for (std::size_t i = graph->ops.size(); i-- > 0;) {
     const ir::Op& op = graph->ops[i];
-    bool needed = op.def->is(ir::kEffect);
+    bool needed = ir::has_effect(op);
     for (ir::ValueId v : op.results) needed = needed || live[static_cast<std::size_t>(v)];
     if (!needed) continue;
     keep[i] = true;

@@ -2,6 +2,7 @@
 
 #include "xylem/compiler/passes/passes.h"
 #include "xylem/compiler/passes/rewriter.h"
+#include "xylem/ir/effects.h"
 #include "xylem/ir/op_def.h"
 #include "xylem/ir/ops/elementwise_unary.h"
 
@@ -41,7 +42,7 @@ ir::GraphPtr merge_common(const ir::GraphPtr& graph) {
   bool changed = false;
   for (const Op& op : graph->ops) {
     // A barrier's purpose is that its results are not taken for its operands.
-    if (op.def->is(ir::kEffect) || op.def == &ir::ops::kOptimizationBarrier) {
+    if (ir::has_effect(op) || op.def == &ir::ops::kOptimizationBarrier) {
       rewriter.copy(op);
       continue;
     }

@@ -1,7 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "xylem/base/error.h"
+#include "xylem/core/debug.h"
 #include "xylem/core/internal/flat.h"
+#include "xylem/core/numpy.h"
 #include "xylem/ir/ops/all.h"
 
 namespace xylem::internal {
@@ -55,6 +59,30 @@ AbstractValue row_of(const Array& xs) {
   return v;
 }
 
+// Whether loops and branches run as they are written, on concrete values.
+bool runs_plainly() { return DisableJit::active() && !current_trace(); }
+
+ScanFlat plain_scan(std::span<const Array> init, std::span<const Array> xs, std::int64_t length,
+                    bool reverse, FlatFunction body) {
+  ScanFlat out;
+  out.carry.assign(init.begin(), init.end());
+  std::vector<std::vector<Array>> rows;  // of each ys
+  for (std::int64_t n = 0; n < length; ++n) {
+    std::int64_t i = reverse ? length - 1 - n : n;
+    std::vector<Array> args = out.carry;
+    for (const Array& x : xs) args.push_back(x.defined() ? x[i] : Array());
+    std::vector<Array> r = body(args);
+    std::copy(r.begin(), r.begin() + static_cast<std::ptrdiff_t>(init.size()), out.carry.begin());
+    rows.resize(r.size() - init.size());
+    for (std::size_t k = 0; k < rows.size(); ++k) rows[k].push_back(r[init.size() + k]);
+  }
+  for (std::vector<Array>& y : rows) {
+    if (reverse) std::reverse(y.begin(), y.end());
+    out.ys.push_back(y[0].defined() ? stack(y) : Array());
+  }
+  return out;
+}
+
 }  // namespace
 
 ScanFlat scan(std::span<const Array> init, std::span<const Array> xs, std::int64_t length,
@@ -76,6 +104,7 @@ ScanFlat scan(std::span<const Array> init, std::span<const Array> xs, std::int64
     throw UserError(ErrorParts{"scan", "the number of steps must be known",
                                "xs has no leaves and no length was given", "Pass {.length = n}"},
                     where);
+  if (runs_plainly() && length > 0) return plain_scan(init, xs, length, reverse, body);
   std::vector<Array> carry(init.begin(), init.end());
   FlatTrace t;
   for (bool changed = true; changed;) {
@@ -138,6 +167,10 @@ std::vector<Array> while_loop(std::span<const Array> init, FlatFunction cond, Fl
                               SourceLoc where) {
   CallSite site(where);
   std::vector<Array> carry(init.begin(), init.end());
+  if (runs_plainly()) {
+    while (cond(carry)[0].item<bool>(where)) carry = body(carry);
+    return carry;
+  }
   FlatTrace b;
   for (bool changed = true; changed;) {
     b = trace_flat(TraceKind::kBody, "while_loop body", carry, body);
@@ -186,6 +219,12 @@ std::vector<Array> branch(const Array& index, std::span<const FlatFunction> bran
                                fmt::format("given {}", index.type_string()),
                                "Compare or reduce to a scalar; use where for elementwise choice"},
                     where);
+  if (runs_plainly()) {
+    std::int64_t i = is_if ? static_cast<std::int64_t>(index.item<bool>(where))
+                           : index.item<std::int64_t>(where);
+    auto last = static_cast<std::int64_t>(branches.size()) - 1;
+    return branches[static_cast<std::size_t>(i < 0 || i > last ? last : i)](operands);
+  }
   std::vector<FlatTrace> traces;
   for (const FlatFunction& f : branches)
     traces.push_back(trace_flat(TraceKind::kBody, "branch", operands, f));

@@ -11,24 +11,56 @@ using ir::Attrs;
 
 namespace {
 
-void check_policy(const std::string& policy, SourceLoc where) {
+void check_policy(std::string_view policy, SourceLoc where) {
+  if (std::size_t both = policy.find(';'); both != std::string_view::npos) {
+    check_policy(policy.substr(0, both), where);
+    return check_policy(policy.substr(both + 1), where);
+  }
   static constexpr std::string_view kWhole[] = {"",
                                                 "nothing_saveable",
                                                 "everything_saveable",
                                                 "dots_saveable",
                                                 "checkpoint_dots",
                                                 "dots_with_no_batch_dims_saveable"};
-  static constexpr std::string_view kNamed[] = {"save_only_these_names:",
-                                                "save_any_names_but_these:"};
+  static constexpr std::string_view kNamed[] = {
+      "save_only_these_names:", "save_any_names_but_these:", "save_anything_except_these_names:"};
   for (std::string_view p : kWhole)
     if (policy == p) return;
   for (std::string_view p : kNamed)
     if (policy.starts_with(p)) return;
   throw UserError(ErrorParts{"remat: policy", "a known policy is needed", policy,
-                             "Use nothing_saveable, everything_saveable, dots_saveable, "
-                             "dots_with_no_batch_dims_saveable, save_only_these_names:a,b or "
-                             "save_any_names_but_these:a,b"},
+                             "Use what a function of checkpoint_policies returns"},
                   where);
+}
+
+// Appends g with every call replaced by its body: policies look at the ops inside.
+std::vector<ir::ValueId> inline_calls(ir::Builder& b, const ir::Graph& g,
+                                      std::span<const ir::ValueId> args) {
+  std::vector<ir::ValueId> map(g.values.size(), ir::kNoValue), operands;
+  auto at = [&](ir::ValueId v) -> ir::ValueId& { return map[static_cast<std::size_t>(v)]; };
+  for (std::size_t i = 0; i < args.size(); ++i) at(g.params[i]) = args[i];
+  for (const ir::Op& op : g.ops) {
+    operands.clear();
+    for (ir::ValueId v : op.operands) operands.push_back(at(v));
+    std::vector<ir::ValueId> r;
+    if (op.def == &ir::ops::kCall && !op.attrs.has("exported")) {
+      r = inline_calls(b, *op.regions[0], operands);
+    } else {
+      ir::ValueIds made = b.clone(op, operands);
+      r.assign(made.begin(), made.end());
+    }
+    for (std::size_t i = 0; i < r.size(); ++i) at(op.results[i]) = r[i];
+  }
+  std::vector<ir::ValueId> out;
+  for (ir::ValueId v : g.results) out.push_back(at(v));
+  return out;
+}
+
+ir::GraphPtr inline_calls(const ir::GraphPtr& g) {
+  ir::Builder b(g->name);
+  std::vector<ir::ValueId> args;
+  for (ir::ValueId v : g->params) args.push_back(b.param(g->type(v)));
+  return b.finish(inline_calls(b, *g, args));
 }
 
 }  // namespace
@@ -38,6 +70,7 @@ std::vector<Array> remat(std::span<const Array> args, const std::string& policy,
   check_policy(policy, where);
   CallSite site(where);
   FlatTrace t = trace_flat(TraceKind::kBody, "remat", args, f);
+  t.graph = inline_calls(t.graph);
   return t.expand(apply(ir::ops::kRemat, t.call_args(args),
                         Attrs{{"policy", Attr(policy)}, {"prevent_cse", Attr(true)}}, {t.graph},
                         where));

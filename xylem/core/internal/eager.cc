@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "xylem/base/bounded_cache.h"
+#include "xylem/core/internal/finite.h"
 #include "xylem/core/internal/trace.h"
 #include "xylem/ir/builder.h"
 
@@ -132,6 +133,8 @@ std::vector<Array> run_op(const ir::OpDef& def, std::span<const Array> operands,
   results.reserve(out.size());
   for (std::size_t i = 0; i < out.size(); ++i)
     results.push_back(make_concrete(std::move(out[i]), i < weak.size() && weak[i]));
+  if (checks_values()) [[unlikely]]
+    check_values(results, def.name.substr(def.name.find('.') + 1), where);
   return results;
 }
 

@@ -2,14 +2,22 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <shared_mutex>
 
 #include "xylem/base/env.h"
 #include "xylem/base/error.h"
+#include "xylem/core/debug.h"
 #include "xylem/core/internal/axis_env.h"
+#include "xylem/core/internal/donation.h"
+#include "xylem/core/internal/finite.h"
 #include "xylem/core/internal/flat.h"
+#include "xylem/core/internal/staged.h"
 #include "xylem/core/numerics.h"
+#include "xylem/ir/effects.h"
+#include "xylem/ir/ops/callback.h"
+#include "xylem/ir/ops/transform.h"
 #include "xylem/ir/text.h"
 
 namespace xylem::internal {
@@ -20,14 +28,15 @@ struct JitEntry {
   std::vector<bool> donated;         // per argument
   Numerics numerics = Numerics::safe;
   FlatTrace traced;
+  bool effects = false;
   std::once_flag compiled;
   runtime::ExecutablePtr executable;  // set once; not needed where the entry is only inlined
   std::shared_ptr<void> skeleton;
   std::atomic<std::uint64_t> used{0};  // the cache's clock when it was last called
 };
 
-// Entries of one jit object. Looked up by many threads, filled under the lock: a key is traced
-// once.
+// Entries of one jit object. Looked up by many threads, filled under the lock, so that a key is
+// traced once, but for functions that call each other (see TracingLock).
 class JitCache {
  public:
   JitCache(std::string n, std::size_t limit) : name(std::move(n)), max_entries(limit) {}
@@ -81,33 +90,67 @@ std::shared_ptr<JitEntry> find(JitCache& cache, std::uint64_t hash, const Struct
   return nullptr;
 }
 
-void explain_miss(JitCache& cache, const Structure& s, std::span<const Array> args) {
+std::string weak_text(const AbstractValue& t) {
+  return t.type.to_string() + (t.weak ? " (weak)" : "");
+}
+
+// What of the key differs from that of `e`, old and new; `count` says how many things do.
+std::string explain(const JitEntry& e, const Structure& s, std::span<const Array> args,
+                    const std::vector<bool>& donated, std::size_t& count) {
+  std::string why;
+  count = 0;
+  auto add = [&](const std::string& text) {
+    ++count;
+    if (count <= 4) why += (why.empty() ? "" : "; ") + text;
+  };
+  if (!(e.structure == s)) {
+    // A leaf more or less leaves nothing to compare.
+    count = 1000;
+    return fmt::format("structure: {}", e.structure.describe_difference(s));
+  }
+  std::vector<std::string> paths = s.paths();
+  auto name = [&](std::size_t i) {
+    return i < paths.size() ? fmt::format("argument leaf '{}'", paths[i])
+                            : fmt::format("argument leaf {}", i);
+  };
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].defined() || next >= e.types.size()) continue;
+    const AbstractValue &t = e.types[next++], now = abstract(args[i]);
+    if (!(t == now)) add(fmt::format("{} was {}, is {}", name(i), weak_text(t), weak_text(now)));
+  }
+  for (std::size_t i = 0; i < donated.size() && i < e.donated.size(); ++i)
+    if (donated[i] != e.donated[i])
+      add(fmt::format("donation: {} was {}, is {}", name(i), e.donated[i] ? "donated" : "kept",
+                      donated[i] ? "donated" : "kept"));
+  if (e.numerics != numerics())
+    add(fmt::format("numerics were {}, are {}", e.numerics == Numerics::safe ? "safe" : "jax",
+                    numerics() == Numerics::safe ? "safe" : "jax"));
+  if (count > 4) why += fmt::format("; and {} more", count - 4);
+  return why.empty() ? "the program was pushed out of the cache, or named another axis" : why;
+}
+
+void explain_miss(JitCache& cache, const Structure& s, std::span<const Array> args,
+                  const std::vector<bool>& donated) {
   if (!log_enabled("compile")) return;
   std::shared_lock lock(cache.mutex);
-  if (!cache.last) {
+  if (cache.entries.empty()) {
     log_line("compile", fmt::format("{}: first call, tracing and compiling", cache.name));
     return;
   }
-  const JitEntry& e = *cache.last;
+  // Against the known program that is nearest.
   std::string why;
-  if (!(e.structure == s)) {
-    why = fmt::format("structure: {}", e.structure.describe_difference(s));
-  } else {
-    std::vector<std::string> paths = s.paths();
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < args.size() && why.empty(); ++i) {
-      if (!args[i].defined()) continue;
-      const AbstractValue& t = e.types[next++];
-      AbstractValue now = abstract(args[i]);
-      if (t == now) continue;
-      why = fmt::format("argument leaf '{}' was {}{}, is {}{}", paths[i], t.type.to_string(),
-                        t.weak ? " (weak)" : "", now.type.to_string(), now.weak ? " (weak)" : "");
-    }
+  std::size_t best = SIZE_MAX;
+  for (const auto& [hash, e] : cache.entries) {
+    std::size_t count = 0;
+    std::string text = explain(*e, s, args, donated, count);
+    if (e == cache.last && count <= best) best = SIZE_MAX;  // the last one wins ties
+    if (count >= best) continue;
+    best = count;
+    why = std::move(text);
   }
-  log_line("compile", fmt::format("{}: tracing again; {}", cache.name,
-                                  why.empty() ? e.numerics != numerics() ? "numerics differ"
-                                                                         : "donation differs"
-                                              : why));
+  log_line("compile", fmt::format("{}: tracing again ({} programs so far); {}", cache.name,
+                                  cache.entries.size(), why));
 }
 
 std::shared_ptr<JitEntry> make_entry(JitCache& cache, const Structure& s,
@@ -123,8 +166,110 @@ std::shared_ptr<JitEntry> make_entry(JitCache& cache, const Structure& s,
   for (const Array& a : args) types.push_back(a.defined() ? abstract(a) : AbstractValue{});
   e->traced = trace_flat(TraceKind::kJit, cache.name, args, types, traced);
   e->skeleton = made;
+  e->effects = ir::has_effect(*e->traced.graph);
   return e;
 }
+
+// --- changed captures ------------------------------------------------------------------------
+
+bool check_captures() {
+  static const bool on = [] {
+    const char* v = std::getenv("XYLEM_CHECK_CAPTURES");
+    return v && *v && std::string_view(v) != "0";
+  }();
+  return on;
+}
+
+bool same_contents(const Array& a, const Array& b) {
+  if (a.node() == b.node() || a.is_traced() || b.is_traced()) return true;
+  if (a.node()->buffer && a.node()->buffer == b.node()->buffer) return true;
+  return a.to_host().bit_equal(b.to_host());
+}
+
+std::string shown(const Array& a) {
+  if (a.size() > 8) return a.type_string();
+  return fmt::format("{} {}", a.type_string(), a.to_string());
+}
+
+// The first op that reads parameter i of the graph: where the capture was met.
+SourceLoc use_of_param(const ir::Graph& g, std::size_t i) {
+  for (const ir::Op& op : g.ops)
+    for (ir::ValueId v : op.operands)
+      if (v == g.params[i]) return op.loc.source;
+  return {};
+}
+
+[[noreturn]] void capture_changed(const std::string& name, const std::string& was,
+                                  const std::string& is, SourceLoc where) {
+  throw UserError(ErrorParts{fmt::format("jit '{}': what the function closes over", name),
+                             fmt::format("the value that was seen when it was traced: {}", was), is,
+                             "Pass what changes as an argument (found by XYLEM_CHECK_CAPTURES=1)"},
+                  where);
+}
+
+// Traces again on a hit, and compares: a changed array or number was not seen by the cached
+// program.
+void compare_captures(const JitCache& cache, const JitEntry& e, std::span<const Array> args,
+                      FlatFunction traced) {
+  FlatTrace now = trace_flat(TraceKind::kJit, cache.name, args, traced);
+  const FlatTrace& was = e.traced;
+  const ir::Graph &a = *was.graph, &b = *now.graph;
+  std::size_t own = b.params.size() - now.captures.size();
+  for (std::size_t i = 0; i < now.captures.size() && i < was.captures.size(); ++i) {
+    const Array &x = was.captures[i], &y = now.captures[i];
+    if (x.node()->type == y.node()->type && same_contents(x, y)) continue;
+    capture_changed(cache.name, shown(x), fmt::format("it is now {}", shown(y)),
+                    use_of_param(b, own + i));
+  }
+  if (ir::structurally_equal(a, b)) return;
+  for (std::size_t i = 0; i < b.ops.size(); ++i) {
+    const ir::Op& y = b.ops[i];
+    const ir::Op* x = i < a.ops.size() ? &a.ops[i] : nullptr;
+    // Callbacks are new functions each time.
+    bool same = x && x->def == y.def && x->operands == y.operands &&
+                (y.attrs.has("function") || x->attrs == y.attrs);
+    for (std::size_t k = 0; same && k < y.regions.size(); ++k)
+      same = k < x->regions.size() && ir::structurally_equal(*x->regions[k], *y.regions[k]);
+    if (same) continue;
+    auto text = [](const ir::Op* op) {
+      if (!op) return std::string("no op");
+      const ir::Attr* value = op->attrs.find("value");
+      return fmt::format("{}{}", op->def->name, value ? " " + value->to_string() : "");
+    };
+    // The constant itself has no place: the op that reads it has.
+    SourceLoc where = y.loc.source;
+    for (std::size_t k = i + 1; !where.known() && k < b.ops.size(); ++k)
+      where = b.ops[k].loc.source;
+    capture_changed(cache.name, text(x), "now the trace gives " + text(&y), where);
+  }
+  if (a.ops.size() > b.ops.size())
+    capture_changed(cache.name, std::string(a.ops[b.ops.size()].def->name),
+                    "now the trace ends before it", a.ops[b.ops.size()].loc.source);
+}
+
+// --- tracing by several threads --------------------------------------------------------------
+
+// Who traces a function holds its lock, so that others wait for the program instead of tracing it
+// again. A thread that traces already waits for nobody: two functions that call each other would
+// wait in a circle. It traces a copy of its own if the lock is taken.
+class TracingLock {
+ public:
+  explicit TracingLock(std::recursive_mutex& m) : lock_(m, std::defer_lock) {
+    if (held == 0)
+      lock_.lock();
+    else
+      static_cast<void>(lock_.try_lock());
+    ++held;
+  }
+  ~TracingLock() { --held; }
+  TracingLock(const TracingLock&) = delete;
+  TracingLock& operator=(const TracingLock&) = delete;
+
+ private:
+  static thread_local int held;
+  std::unique_lock<std::recursive_mutex> lock_;
+};
+thread_local int TracingLock::held = 0;
 
 void publish(JitCache& cache, std::uint64_t hash, const std::shared_ptr<JitEntry>& e) {
   std::shared_ptr<JitEntry> out, before;  // destroyed after the lock: that may unload code
@@ -152,14 +297,40 @@ std::vector<int> donated_params(const JitEntry& e) {
   return r;
 }
 
+void refuse_checks(const ir::Graph& g, const std::string& name) {
+  for (const ir::Op& op : g.ops) {
+    if (op.def == &ir::ops::kCheck)
+      throw UserError(
+          ErrorParts{fmt::format("jit '{}': check", name), "a function that went through checkify",
+                     "a check that nobody turned into a value",
+                     "Use jit(checkify(f)), which returns the error and the result"},
+          op.loc.source);
+    for (const ir::GraphPtr& r : op.regions) refuse_checks(*r, name);
+  }
+}
+
 void compile(JitCache& cache, JitEntry& e) {
   std::call_once(e.compiled, [&] {
+    refuse_checks(*e.traced.graph, cache.name);
+    ir::GraphPtr graph = e.traced.graph;
+    if (e.effects) {
+      // A result that tells when the effects are over, and whether one failed.
+      ir::Graph g = *graph;
+      ir::Builder b(g.name);
+      std::vector<ir::ValueId> params;
+      for (ir::ValueId v : g.params) params.push_back(b.param(g.type(v)));
+      std::vector<ir::ValueId> r = b.inline_graph(g, params);
+      r.push_back(b.splat(DType::kI32, {}, 0));
+      graph = b.finish(std::move(r));
+    }
     e.executable = runtime::default_client().compile(
-        e.traced.graph, {.quick = false, .name = cache.name, .donated = donated_params(e)});
+        graph, {.quick = false, .name = cache.name, .donated = donated_params(e)});
   });
 }
 
 }  // namespace
+
+const std::string& name_of(const JitCache& cache) { return cache.name; }
 
 std::shared_ptr<JitCache> make_jit_cache(std::string name, std::size_t max_entries) {
   return std::make_shared<JitCache>(std::move(name), max_entries);
@@ -180,19 +351,29 @@ JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array>
                  std::span<Array* const> donors, FlatFunction traced,
                  const std::shared_ptr<void>& made, SourceLoc where) {
   CallSite site(where);
+  if (DisableJit::active()) {
+    JitCall r;
+    r.results = traced(args);
+    r.entry = std::make_shared<JitEntry>();
+    r.entry->skeleton = made;
+    return r;
+  }
   std::vector<bool> donated;
   for (Array* d : donors) donated.push_back(d != nullptr);
   std::uint64_t hash = key_hash(structure, args);
   bool nested = current_trace() != nullptr;
-  if (nested) donated.assign(donated.size(), false);
-  // Inside another trace nothing runs: the program is inlined, and captures of outer values make
-  // the graph specific to that trace.
+  if (nested || checks_values()) donated.assign(donated.size(), false);
+  // Inside another trace nothing runs: the program becomes a call there, and captures of outer
+  // values make the graph specific to that trace.
   std::shared_ptr<JitEntry> e = find(cache, hash, structure, args, donated);
-  if (!e) {
-    std::unique_lock lock(cache.tracing);
+  if (e && check_captures()) {
+    // The trace leaves a result of its own; the entry keeps the first.
+    compare_captures(cache, *e, args, traced);
+  } else if (!e) {
+    TracingLock lock(cache.tracing);
     e = find(cache, hash, structure, args, donated);
     if (!e) {
-      explain_miss(cache, structure, args);
+      explain_miss(cache, structure, args, donated);
       e = make_entry(cache, structure, args, donated, traced, made);
       // A program that names an axis around it means something else elsewhere.
       bool foreign = any_axis_bound();
@@ -204,25 +385,33 @@ JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array>
     }
   }
   std::vector<Array> call = e->traced.call_args(args);
-  if (nested) return {e, e->traced.expand(apply_graph(*e->traced.graph, call))};
+  if (nested) {
+    const ir::GraphPtr& g = e->traced.graph;
+    std::vector<Array> r =
+        g->ops.empty() ? apply_graph(*g, call)
+                       : apply(ir::ops::kCall, call, {{"name", ir::Attr(cache.name)}}, {g}, where);
+    return {e, e->traced.expand(std::move(r))};
+  }
   compile(cache, *e);
   std::vector<runtime::BufferPtr> buffers;
   for (const Array& a : call) buffers.push_back(buffer_of(a, where));
   // From here on the buffers of donated leaves are held by `buffers` alone, unless the caller kept
   // another handle.
   std::vector<std::pair<Array*, bool>> given;  // handle, weakness
-  for (Array* d : donors) {
-    if (!d || !d->defined()) continue;
-    given.emplace_back(d, d->weak_type());
-  }
   std::vector<std::size_t> index_of_donor;
-  {
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < donors.size(); ++i) {
-      if (!args[i].defined()) continue;
-      if (donors[i]) index_of_donor.push_back(next);
-      ++next;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < donors.size(); ++i) {
+    if (!args[i].defined()) continue;
+    if (donors[i] && donors[i]->defined()) {
+      given.emplace_back(donors[i], donors[i]->weak_type());
+      index_of_donor.push_back(next);
     }
+    ++next;
+  }
+  if (!given.empty()) {
+    std::size_t first = 0;
+    while (!donors[first] || !donors[first]->defined()) ++first;
+    note_donation(cache.name, first);
   }
   args.clear();
   call.clear();
@@ -235,8 +424,15 @@ JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array>
       *given[i].first = make_concrete(buffers[index_of_donor[i]], given[i].second);
     throw;
   }
+  if (e->effects) {
+    // Callbacks of one call come before those of the next, and what they throw is this call's.
+    const runtime::BufferPtr done = std::move(out.back());
+    out.pop_back();
+    done->ready().wait();
+  }
   std::vector<Array> results;
   for (runtime::BufferPtr& b : out) results.push_back(make_concrete(std::move(b)));
+  if (checks_values()) check_program(*e->traced.graph, buffers, results, cache.name, where);
   return {e, e->traced.expand(std::move(results))};
 }
 

@@ -4,6 +4,8 @@
 
 #include "xylem/base/error.h"
 #include "xylem/base/pool_allocator.h"
+#include "xylem/core/debug.h"
+#include "xylem/core/internal/donation.h"
 #include "xylem/core/internal/eager.h"
 
 namespace xylem::internal {
@@ -49,11 +51,10 @@ runtime::BufferPtr buffer_of(const Array& a, SourceLoc where) {
   if (n.buffer) {
     if (n.buffer->released())
       throw UserError(
-          ErrorParts{"use of a donated array", "the array's buffer must still be there",
-                     n.where.known()
-                         ? fmt::format("it was donated to the call at {}", n.where.to_string())
-                         : std::string("it was moved into a jitted call"),
-                     "Keep a copy of the handle before moving, or use the call's result"},
+          ErrorParts{
+              "use of a donated array", "the array's buffer must still be there",
+              fmt::format("{} was donated to a jitted call{}", n.type.to_string(), last_donation()),
+              "Keep a copy of the handle before moving, or use the call's result"},
           where);
     return n.buffer;
   }
@@ -69,7 +70,8 @@ NoTraceScope::NoTraceScope() : saved_(std::move(trace_stack)) { trace_stack.clea
 NoTraceScope::~NoTraceScope() { trace_stack = std::move(saved_); }
 
 CallSite::CallSite(SourceLoc where) {
-  if (call_site_set) return;
+  // An unknown place says nothing: what is called below may know better.
+  if (call_site_set || !where.known()) return;
   call_site = where;
   call_site_set = set_ = true;
 }
@@ -97,11 +99,11 @@ Array Trace::add_argument(const AbstractValue& t, const Array& actual) {
 
 ir::ValueId Trace::use(const Array& a, SourceLoc where) {
   if (!a.defined())
-    throw UserError(
-        ErrorParts{"array operand", "an array with contents is needed", "the handle is undefined",
-                   "Assign the array before using it; gradients of integer leaves are "
-                   "undefined"},
-        where);
+    throw UserError(ErrorParts{"array operand", "an array with contents is needed",
+                               "the handle is undefined" + last_donation(),
+                               "Assign the array before using it; gradients of integer leaves are "
+                               "undefined"},
+                    where);
   const ArrayNode& n = *a.node();
   if (n.trace.get() == this) return n.value;
   auto it = captured_.find(&n);
@@ -172,7 +174,7 @@ std::vector<Array> apply(const ir::OpDef& def, std::span<const Array> operands, 
   if (!t) return run_op(def, operands, attrs, regions, where, weak);
   std::vector<ir::ValueId> ids;
   for (const Array& a : operands) ids.push_back(t->use(a, where));
-  t->builder().set_location(where);
+  t->builder().set_location(ir::Location(where, scope_path()));
   ir::ValueIds r = t->builder().op(def, ids, std::move(attrs), std::move(regions));
   std::vector<Array> results;
   for (std::size_t i = 0; i < r.size(); ++i)

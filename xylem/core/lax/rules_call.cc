@@ -24,11 +24,27 @@ namespace ops = ir::ops;
 
 // --- call: inlined ---------------------------------------------------------------------------
 
+// A call of an imported program has no rules but its own derivative.
+bool imported(const ir::Op& op) { return op.attrs.has("exported"); }
+
 void call_jvp(JvpCall& c) {
+  if (imported(c.op))
+    throw_user_error(
+        {"derivative of " + c.op.attrs.str("name"),
+         "an imported program with its derivative, in reverse mode",
+         "it was serialized without derivatives of this order, or this is forward mode",
+         "Serialize it with a higher vjp_order, and use grad or vjp"},
+        c.op.loc.source);
   jvp_into(c.b, *c.op.regions[0], c.primals, c.tangents, c.primal_out, c.tangent_out);
 }
 
 void call_batch(BatchCall& c) {
+  if (imported(c.op))
+    throw_user_error(
+        {"vmap of " + c.op.attrs.str("name"),
+         "a function that can be mapped: an imported program cannot, as in JAX",
+         "a call with mapped arguments", "Export the mapped function, or use map instead of vmap"},
+        c.op.loc.source);
   batch_into(c.b, *c.op.regions[0], c.operands, c.dims, c.size, c.axis_name, c.results,
              c.result_dims);
 }
@@ -55,26 +71,31 @@ void remat_jvp(JvpCall& c) {
 }
 
 // Which values of the known part a policy keeps.
-bool saveable(const std::string& policy, const ir::Op& op) {
+bool saveable(std::string_view policy, const ir::Op& op) {
+  if (std::size_t both = policy.find(';'); both != std::string_view::npos)
+    return saveable(policy.substr(0, both), op) || saveable(policy.substr(both + 1), op);
   if (policy == "everything_saveable") return true;
   bool dot = op.def == &ops::kDotGeneral;
-  if (policy == "dots_saveable" || policy == "checkpoint_dots") return dot;
+  if (policy == "dots_saveable" || policy == "checkpoint_dots")
+    return dot || op.def == &ops::kConvolution;
   if (policy == "dots_with_no_batch_dims_saveable")
     return dot && op.attrs.dims_or("lhs_batching_dimensions", {}).empty();
   auto listed = [&](std::string_view prefix) {
     if (op.def != &ops::kCheckpointName) return false;
-    std::string names = "," + policy.substr(prefix.size()) + ",";
+    std::string names = "," + std::string(policy.substr(prefix.size())) + ",";
     return names.find("," + op.attrs.str("name") + ",") != std::string::npos;
   };
   constexpr std::string_view kOnly = "save_only_these_names:";
   constexpr std::string_view kBut = "save_any_names_but_these:";
   if (policy.starts_with(kOnly)) return listed(kOnly);
   if (policy.starts_with(kBut)) return op.def == &ops::kCheckpointName && !listed(kBut);
+  constexpr std::string_view kExcept = "save_anything_except_these_names:";
+  if (policy.starts_with(kExcept)) return !listed(kExcept);
   return false;
 }
 
 // The region with its saveable values as extra results.
-GraphPtr with_saved(const ir::Graph& g, const std::string& policy, const Mask& known,
+GraphPtr with_saved(const ir::Graph& g, std::string_view policy, const Mask& known,
                     std::vector<ValueId>& saved) {
   std::vector<bool> is_known(g.values.size(), false);
   for (std::size_t i = 0; i < g.params.size(); ++i)
@@ -134,7 +155,7 @@ void remat_partial(PartialCall& c) {
   }
   for (std::size_t i = 0; i < saved.size(); ++i) {
     map[static_cast<std::size_t>(saved[i])] = b.param(region.type(saved[i]));
-    outer.push_back(c.residual(kr[num_known + i]));
+    outer.push_back(kr[num_known + i]);
   }
   for (const ir::Op& op : region.ops) {
     std::vector<ValueId> ids;
@@ -163,7 +184,7 @@ void remat_partial(PartialCall& c) {
       continue;
     }
     args.push_back(slim.param(unknown->type(v)));
-    call.push_back(outer[i] != kNoValue ? outer[i] : c.unknown_operand(i));
+    call.push_back(outer[i] != kNoValue ? c.residual(outer[i]) : c.unknown_operand(i));
   }
   std::vector<ValueId> slim_results = slim.inline_graph(*unknown, args);
   ir::ValueIds u = c.ub.op(ops::kRemat, call, c.op.attrs, {slim.finish(std::move(slim_results))});

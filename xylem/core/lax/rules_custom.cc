@@ -2,6 +2,7 @@
 // with their own rule for vmap.
 
 #include "xylem/core/internal/vmap_rules.h"
+#include "xylem/core/lax/rules_callback.h"
 #include "xylem/core/transform/passes.h"
 #include "xylem/core/transform/rules.h"
 #include "xylem/ir/expr.h"
@@ -149,6 +150,7 @@ void register_custom_rules(RuleTable& t) {
   t[ops::kCustomVmap].transpose = custom_vmap_transpose;
   t[ops::kCustomVmap].batch = custom_vmap_batch;
   t[ops::kForeign].refuse_jvp = "an op of another dialect has no meaning here";
+  register_callback_rules(t);
   t[ops::kForeign].refuse_batch = "an op of another dialect has no meaning here";
 }
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "xylem/core/transform/passes.h"
-#include "xylem/ir/op_def.h"
+#include "xylem/ir/effects.h"
 
 namespace xylem::transform {
 
@@ -17,29 +17,13 @@ bool any_of(const Mask& m) {
   return std::any_of(m.begin(), m.end(), [](bool b) { return b; });
 }
 
-namespace {
-
-bool has_effect(const Graph& g);
-
-bool has_effect(const Op& op) {
-  if (op.def->is(ir::kEffect)) return true;
-  return std::any_of(op.regions.begin(), op.regions.end(),
-                     [](const GraphPtr& r) { return has_effect(*r); });
-}
-
-bool has_effect(const Graph& g) {
-  return std::any_of(g.ops.begin(), g.ops.end(), [](const Op& op) { return has_effect(op); });
-}
-
-}  // namespace
-
 GraphPtr dce(const Graph& g) {
   std::vector<bool> live_value(g.values.size(), false);
   std::vector<bool> live_op(g.ops.size(), false);
   for (ValueId v : g.results) live_value[static_cast<std::size_t>(v)] = true;
   for (std::size_t i = g.ops.size(); i-- > 0;) {
     const Op& op = g.ops[i];
-    bool live = has_effect(op);
+    bool live = ir::has_effect(op);
     for (ValueId r : op.results) live = live || live_value[static_cast<std::size_t>(r)];
     if (!live) continue;
     live_op[i] = true;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "xylem/ir/ops/all.h"
+#include "xylem/ir/ops/callback.h"
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/named_axis.h"
 #include "xylem/ir/testing/op_call.h"
@@ -378,6 +379,17 @@ std::vector<Case> transform_cases() {
   out.push_back({&kCustomVjp, "c4", "region 2 must take (f32[])", {f()}, {}, {same, same, two}});
   out.push_back({&kCheckpointName, "i1", "token", {Type::token()}, {{"name", "x"}}});
   out.push_back({&kStopGradient, "i1", "token", {Type::token()}});
+  const Attr number(HostArray::scalar<std::int64_t>(1)), real(HostArray::scalar(1.0f));
+  for (const OpDef* op : {&kPureCallback, &kIoCallback}) {
+    auto attrs = [&](Attr function, Attr type) {
+      return Attrs{{"function", function}, {"result_types", Attr(AttrList{type})}};
+    };
+    out.push_back({op, "c1", "it holds 3", {}, attrs(number, Attr(3))});
+    out.push_back({op, "c2", "an i64 scalar", {}, attrs(real, Attr(f()))});
+    out.push_back({op, "i1", "token", {Type::token()}, attrs(number, Attr(f()))});
+  }
+  out.push_back({&kCheck, "c1", "it is f32[]", {f()}, {{"code", 1}}});
+  out.push_back({&kCheck, "i1", "token", {Type::token()}, {{"code", 1}}});
   for (const OpDef* op : {&kCumsum, &kCumprod, &kCummax, &kCummin}) {
     out.push_back({op, "i1", "it is i1[2]", {b({2})}, {{"dimension", 0}}});
     out.push_back({op, "c1", "[0, 1)", {f({2})}, {{"dimension", 1}}});

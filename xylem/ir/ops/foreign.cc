@@ -1,5 +1,6 @@
 #include "xylem/ir/ops/foreign.h"
 
+#include "xylem/ir/ops/callback.h"
 #include "xylem/ir/ops/families.h"
 #include "xylem/ir/ops/internal/shape_util.h"
 
@@ -40,8 +41,9 @@ const OpDef kForeign = {.name = "xylem.foreign",
                         .eval = foreign_eval,
                         .labels = "foreign_c1"};
 
+// What has no meaning outside of the process, or none at all.
 Family foreign_family() {
-  static const OpDef* const kOps[] = {&kForeign};
+  static const OpDef* const kOps[] = {&kForeign, &kPureCallback, &kIoCallback, &kCheck};
   return kOps;
 }
 

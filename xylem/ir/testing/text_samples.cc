@@ -193,6 +193,12 @@ graph @foreign(%0: f32[2], %1: foreign<"!test.thing<3>">) -> (foreign<"index">) 
   %2, %3 = xylem.foreign(%0, %1) {attributes = {a.b = 1}, op = "test.op", properties = {c = opaque "#test.d<1>"}, result_types = list[type f32[2], type foreign<"index">]} : f32[2], foreign<"index">
   return %3
 }
+graph @callbacks(%0: f32[2], %1: i1[]) -> (f32[3]) {
+  xylem.check(%1, %0) {code = 3}
+  %2 = xylem.pure_callback(%0) {function = dense i64[] 1, name = "f", result_types = list[type f32[3]], vmap_method = "sequential"} : f32[3]
+  xylem.io_callback(%2) {debug = true, function = dense i64[] 2, ordered = true, result_types = list[]}
+  return %2
+}
 graph @types(%0: f32[?,3]<bounds=[8, ?]>, %1: token, %2: (f32[2], (i32[], token)), %3: ref<f32[8], scratch>, %4: ref<bf16[]>, %5: key<fry>[2], %6: float0[2], %7: f32[2]<!quant.uniform<i8<-127:127>:f32:0, {0.5:3, 0.1}>>, %8: f32[4]<#foo.enc<{a = 1}>>, %9: f8E4M3B11FNUZ[1]) -> () {
   return
 }

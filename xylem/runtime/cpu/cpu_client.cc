@@ -340,6 +340,17 @@ class CpuExecutable final : public Executable {
     // A donated buffer that queued executions still use is written after them, in the queue.
     for (std::size_t i = 0; small && i < given.size(); ++i)
       if (given[i] && run.inputs[i]->pins.load(std::memory_order_acquire) > 0) small = false;
+    // A callback that runs programs of its own cannot wait for the queue that runs it.
+    if (!small && cpu::Queue::on_worker()) {
+      for (const Event& e : run.wait) {
+        try {
+          e.wait();
+        } catch (...) {
+          // Delivered by the results, below.
+        }
+      }
+      small = std::none_of(run.wait.begin(), run.wait.end(), failed);
+    }
     Event done;
     const std::vector<StoragePtr> outputs = run.outputs;
     if (small) {

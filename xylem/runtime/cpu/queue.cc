@@ -5,6 +5,13 @@
 #include "xylem/base/error.h"
 
 namespace xylem::runtime::cpu {
+namespace {
+
+thread_local bool worker = false;
+
+}  // namespace
+
+bool Queue::on_worker() { return worker; }
 
 Queue::~Queue() {
   {
@@ -38,6 +45,7 @@ bool Queue::idle() const {
 }
 
 void Queue::work() {
+  worker = true;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stop_ || !tasks_.empty(); });

@@ -18,6 +18,8 @@ class Queue {
   void push(std::function<void()> task);
   // Whether nothing is queued or running.
   bool idle() const;
+  // Whether the calling thread is that of a queue: it must not wait for one.
+  static bool on_worker();
 
  private:
   std::thread start_thread();
