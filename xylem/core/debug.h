@@ -61,6 +61,21 @@ class DebugInfs {
   bool before_;
 };
 
+// While it lives, a call of a jitted function that is in its cache traces again and compares: an
+// array or number that the function closes over and that has changed since it was traced is a
+// UserError with the line that uses it. XYLEM_CHECK_CAPTURES=1 switches it on for the process.
+class CheckCaptures {
+ public:
+  explicit CheckCaptures(bool on = true);
+  ~CheckCaptures();
+  CheckCaptures(const CheckCaptures&) = delete;
+  CheckCaptures& operator=(const CheckCaptures&) = delete;
+  static bool active();
+
+ private:
+  bool before_;
+};
+
 // While it lives, ops that this thread traces carry the name in their location, below the names
 // around it: "decoder/attention". Shown by Lowered::as_text(true) and by native text with
 // locations; changes neither values nor what is compiled. As jax.named_scope.

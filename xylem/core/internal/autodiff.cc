@@ -44,7 +44,7 @@ std::vector<Array> value_and_grad(std::span<const Array> args, const std::vector
                                   FlatFunction f, std::size_t& num_outputs, SourceLoc where) {
   CallSite site(where);
   check_inexact("grad", args, active, where);
-  FlatTrace t = trace_flat(TraceKind::kDiff, "grad", args, f);
+  FlatTrace t = trace_flat(TraceKind::kDiff, "grad", args, f, RefWrites::kAllow);
   num_outputs = t.num_results();
   if (t.result_defined.empty() || !t.result_defined[0] || t.outputs[0].type.rank() != 0 ||
       !is_float(t.outputs[0].type.dtype()))
@@ -63,6 +63,7 @@ std::vector<Array> value_and_grad(std::span<const Array> args, const std::vector
   std::size_t n = t.graph->results.size();
   std::vector<Array> grads(r.begin() + static_cast<std::ptrdiff_t>(n), r.end());
   r.resize(n);
+  write_back(t.refs, t.outputs.size(), r, where);
   r = t.expand(std::move(r));
   std::size_t next = 0;
   for (std::size_t i = 0; i < args.size(); ++i)

@@ -59,6 +59,17 @@ AbstractValue row_of(const Array& xs) {
   return v;
 }
 
+// Captures that hold the first contents of the refs that a trace writes.
+std::vector<int> written_captures(const FlatTrace& t) {
+  std::vector<int> r;
+  for (const RefTouch& ref : t.refs) {
+    if (!ref.written) continue;
+    for (std::size_t i = 0; i < t.captures.size(); ++i)
+      if (t.captures[i].node() == ref.init.node()) r.push_back(static_cast<int>(i));
+  }
+  return r;
+}
+
 // Whether loops and branches run as they are written, on concrete values.
 bool runs_plainly() { return DisableJit::active() && !current_trace(); }
 
@@ -113,7 +124,7 @@ ScanFlat scan(std::span<const Array> init, std::span<const Array> xs, std::int64
     std::vector<AbstractValue> types;
     for (const Array& a : carry) types.push_back(a.defined() ? abstract(a) : AbstractValue{});
     for (const Array& a : xs) types.push_back(a.defined() ? row_of(a) : AbstractValue{});
-    t = trace_flat(TraceKind::kBody, "scan", args, types, body);
+    t = trace_flat(TraceKind::kBody, "scan", args, types, body, RefWrites::kAllow);
     carry = match_carry("scan", carry, t, carry.size(), changed, where);
   }
   // Operand order: captures (constants of the loop), carry, xs.
@@ -121,24 +132,41 @@ ScanFlat scan(std::span<const Array> init, std::span<const Array> xs, std::int64
   for (const Array& a : carry) num_carry += a.defined();
   num_args = num_carry;
   for (const Array& a : xs) num_args += a.defined();
+  // Refs that the body writes are carried, in front.
   ir::Builder b("scan");
   std::vector<ir::ValueId> outer(t.graph->params.size());
-  for (std::size_t i = num_args; i < outer.size(); ++i)
+  std::vector<Array> operands, written;
+  const std::vector<int> carried = written_captures(t);
+  for (std::size_t i = num_args; i < outer.size(); ++i) {
+    if (std::count(carried.begin(), carried.end(), static_cast<int>(i - num_args))) continue;
     outer[i] = b.param(t.graph->type(t.graph->params[i]));
+    operands.push_back(t.captures[i - num_args]);
+  }
+  const std::size_t num_consts = operands.size();
+  for (int c : carried) {
+    const std::size_t i = num_args + static_cast<std::size_t>(c);
+    outer[i] = b.param(t.graph->type(t.graph->params[i]));
+    operands.push_back(t.captures[static_cast<std::size_t>(c)]);
+  }
   for (std::size_t i = 0; i < num_args; ++i) outer[i] = b.param(t.graph->type(t.graph->params[i]));
   std::vector<ir::ValueId> results = b.inline_graph(*t.graph, outer);
-  std::vector<Array> operands = t.captures;
+  std::rotate(results.begin(), results.end() - static_cast<std::ptrdiff_t>(carried.size()),
+              results.end());
+  num_carry += carried.size();
   for (const Array& a : carry)
     if (a.defined()) operands.push_back(a);
   for (const Array& a : xs)
     if (a.defined()) operands.push_back(a);
   Attrs attrs{{"length", Attr(length)},
               {"reverse", Attr(reverse)},
-              {"num_consts", Attr(static_cast<std::int64_t>(t.captures.size()))},
+              {"num_consts", Attr(static_cast<std::int64_t>(num_consts))},
               {"num_carry", Attr(static_cast<std::int64_t>(num_carry))}};
   if (unroll > 1) attrs.set("unroll", Attr(unroll));
-  std::vector<Array> r = t.expand(
-      apply(ir::ops::kScan, operands, std::move(attrs), {b.finish(std::move(results))}, where));
+  std::vector<Array> r =
+      apply(ir::ops::kScan, operands, std::move(attrs), {b.finish(std::move(results))}, where);
+  std::rotate(r.begin(), r.begin() + static_cast<std::ptrdiff_t>(carried.size()), r.end());
+  write_back(t.refs, t.outputs.size(), r, where);
+  r = t.expand(std::move(r));
   ScanFlat out;
   out.carry.assign(r.begin(), r.begin() + static_cast<std::ptrdiff_t>(init.size()));
   out.ys.assign(r.begin() + static_cast<std::ptrdiff_t>(init.size()), r.end());
@@ -173,7 +201,7 @@ std::vector<Array> while_loop(std::span<const Array> init, FlatFunction cond, Fl
   }
   FlatTrace b;
   for (bool changed = true; changed;) {
-    b = trace_flat(TraceKind::kBody, "while_loop body", carry, body);
+    b = trace_flat(TraceKind::kBody, "while_loop body", carry, body, RefWrites::kAllow);
     if (b.num_results() != carry.size())
       throw UserError(ErrorParts{"while_loop", "the body must return the structure that it takes",
                                  fmt::format("it takes {} leaves and returns {}", carry.size(),
@@ -189,26 +217,91 @@ std::vector<Array> while_loop(std::span<const Array> init, FlatFunction cond, Fl
                                                  : c.outputs[0].type.to_string(),
                                "Compare, and reduce with all or any"},
                     where);
+  // Refs that the body writes are carried behind the rest; the condition reads them there.
+  const std::vector<int> carried = written_captures(b);
   std::vector<Array> operands;
   for (const Array& a : carry)
     if (a.defined()) operands.push_back(a);
-  std::size_t own = operands.size();
+  const std::size_t plain = operands.size();
+  for (int i : carried) operands.push_back(b.captures[static_cast<std::size_t>(i)]);
+  const std::size_t own = operands.size();
+  auto carried_place = [&](const FlatTrace& t, std::size_t capture) -> std::size_t {
+    for (const RefTouch& mine : t.refs) {
+      if (mine.init.node() != t.captures[capture].node()) continue;
+      std::size_t k = plain;
+      for (const RefTouch& r : b.refs) {
+        if (!r.written) continue;
+        if (r.cell == mine.cell) return k;
+        ++k;
+      }
+    }
+    return own;
+  };
   std::vector<ir::Type> types;
   for (const FlatTrace* t : {&c, &b})
-    for (const Array& a : t->captures) {
-      operands.push_back(a);
-      types.push_back(a.node()->type);
+    for (std::size_t i = 0; i < t->captures.size(); ++i) {
+      if (carried_place(*t, i) < own) continue;
+      operands.push_back(t->captures[i]);
+      types.push_back(t->captures[i].node()->type);
     }
+  std::size_t first = 0;
+  auto region = [&](const FlatTrace& t) {
+    ir::Builder rb(t.graph->name);
+    std::vector<ir::ValueId> own_ids, capture_ids, args;
+    for (std::size_t i = 0; i < own; ++i) own_ids.push_back(rb.param(operands[i].node()->type));
+    for (const ir::Type& type : types) capture_ids.push_back(rb.param(type));
+    args.assign(own_ids.begin(), own_ids.begin() + static_cast<std::ptrdiff_t>(plain));
+    for (std::size_t i = 0; i < t.captures.size(); ++i) {
+      std::size_t place = carried_place(t, i);
+      args.push_back(place < own ? own_ids[place] : capture_ids[first++]);
+    }
+    return rb.finish(rb.inline_graph(*t.graph, args));
+  };
+  ir::GraphPtr cond_region = region(c), body_region = region(b);
   Attrs attrs{{"num_captures", Attr(static_cast<std::int64_t>(types.size()))}};
-  std::vector<Array> r = apply(
-      ir::ops::kWhile, operands, std::move(attrs),
-      {with_captures(c, own, types, 0), with_captures(b, own, types, c.captures.size())}, where);
+  std::vector<Array> r =
+      apply(ir::ops::kWhile, operands, std::move(attrs), {cond_region, body_region}, where);
+  write_back(b.refs, plain, r, where);
   std::vector<Array> out;
   std::size_t next = 0;
   for (const Array& a : carry)
     out.push_back(a.defined() ? with_weak(r[next++], a.weak_type()) : Array());
   return out;
 }
+
+namespace {
+
+// The graph with the last contents of these refs, in this order, behind its outputs: what it wrote,
+// or what was there.
+void return_refs(FlatTrace& t, std::span<const RefTouch> written) {
+  ir::Graph g = *t.graph;
+  const std::size_t n = t.outputs.size();
+  std::vector<ir::ValueId> last;
+  for (const RefTouch& w : written) {
+    ir::ValueId v = ir::kNoValue;
+    std::size_t at = n;
+    for (const RefTouch& r : t.refs) {
+      if (r.cell == w.cell && r.written) v = g.results[at];
+      if (r.written) ++at;
+    }
+    if (v == ir::kNoValue) {
+      v = static_cast<ir::ValueId>(g.values.size());
+      ir::Value value;
+      value.type = w.init.node()->type;
+      value.index = static_cast<std::int32_t>(g.params.size());
+      g.values.push_back(std::move(value));
+      g.params.push_back(v);
+      if (!g.param_attrs.empty()) g.param_attrs.emplace_back();
+      t.captures.push_back(w.init);
+    }
+    last.push_back(v);
+  }
+  g.results.resize(n);
+  g.results.insert(g.results.end(), last.begin(), last.end());
+  t.graph = std::make_shared<const ir::Graph>(std::move(g));
+}
+
+}  // namespace
 
 std::vector<Array> branch(const Array& index, std::span<const FlatFunction> branches,
                           std::span<const Array> operands, SourceLoc where) {
@@ -227,7 +320,7 @@ std::vector<Array> branch(const Array& index, std::span<const FlatFunction> bran
   }
   std::vector<FlatTrace> traces;
   for (const FlatFunction& f : branches)
-    traces.push_back(trace_flat(TraceKind::kBody, "branch", operands, f));
+    traces.push_back(trace_flat(TraceKind::kBody, "branch", operands, f, RefWrites::kAllow));
   for (std::size_t k = 1; k < traces.size(); ++k) {
     const FlatTrace &a = traces[0], &b = traces[k];
     bool same = a.result_defined == b.result_defined;
@@ -247,6 +340,16 @@ std::vector<Array> branch(const Array& index, std::span<const FlatFunction> bran
                                  "Convert the results so that the branches agree"},
                       where);
   }
+  // Every branch returns every ref that one of them writes.
+  std::vector<RefTouch> written;
+  for (const FlatTrace& t : traces)
+    for (const RefTouch& r : t.refs) {
+      bool known = !r.written;
+      for (const RefTouch& w : written) known = known || w.cell == r.cell;
+      if (!known) written.push_back(r);
+    }
+  if (!written.empty())
+    for (FlatTrace& t : traces) return_refs(t, written);
   std::vector<Array> call = {is_if ? index : index.astype(DType::kI32, where)};
   for (const Array& a : operands)
     if (a.defined()) call.push_back(a);
@@ -269,6 +372,7 @@ std::vector<Array> branch(const Array& index, std::span<const FlatFunction> bran
   std::vector<Array> r = apply(is_if ? ir::ops::kIf : ir::ops::kCase, call, std::move(attrs),
                                std::move(regions), where);
   FlatTrace merged = traces[0];
+  write_back(written, merged.outputs.size(), r, where);
   for (std::size_t i = 0; i < merged.outputs.size(); ++i)
     for (const FlatTrace& t : traces) merged.outputs[i].weak &= t.outputs[i].weak;
   return merged.expand(std::move(r));

@@ -69,11 +69,13 @@ std::vector<Array> remat(std::span<const Array> args, const std::string& policy,
                          SourceLoc where) {
   check_policy(policy, where);
   CallSite site(where);
-  FlatTrace t = trace_flat(TraceKind::kBody, "remat", args, f);
+  FlatTrace t = trace_flat(TraceKind::kBody, "remat", args, f, RefWrites::kAllow);
   t.graph = inline_calls(t.graph);
-  return t.expand(apply(ir::ops::kRemat, t.call_args(args),
-                        Attrs{{"policy", Attr(policy)}, {"prevent_cse", Attr(true)}}, {t.graph},
-                        where));
+  std::vector<Array> r =
+      apply(ir::ops::kRemat, t.call_args(args),
+            Attrs{{"policy", Attr(policy)}, {"prevent_cse", Attr(true)}}, {t.graph}, where);
+  write_back(t.refs, t.outputs.size(), r, where);
+  return t.expand(std::move(r));
 }
 
 namespace {
@@ -275,7 +277,7 @@ Array make_abstract(const ShapeDtype& t) {
 
 std::vector<Array> eval_shape(std::span<const Array> args, FlatFunction f, SourceLoc where) {
   CallSite site(where);
-  FlatTrace t = trace_flat(TraceKind::kBody, "eval_shape", args, f);
+  FlatTrace t = trace_flat(TraceKind::kBody, "eval_shape", args, f, RefWrites::kAllow);
   std::vector<Array> out;
   std::size_t next = 0;
   for (bool d : t.result_defined) {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
 
+#include "xylem/base/env.h"
 #include "xylem/core/debug.h"
 #include "xylem/ir/interpreter.h"
 #include "xylem/ir/op_def.h"
@@ -12,14 +12,10 @@
 namespace xylem {
 namespace {
 
-bool from_environment(const char* name) {
-  const char* v = std::getenv(name);
-  return v && *v && std::string_view(v) != "0";
-}
-
 thread_local bool jit_disabled = false;
-thread_local bool nans = from_environment("XYLEM_DEBUG_NANS");
-thread_local bool infs = from_environment("XYLEM_DEBUG_INFS");
+thread_local bool nans = env_flag("XYLEM_DEBUG_NANS");
+thread_local bool infs = env_flag("XYLEM_DEBUG_INFS");
+thread_local bool captures = env_flag("XYLEM_CHECK_CAPTURES");
 thread_local std::string_view path;
 
 }  // namespace
@@ -35,6 +31,10 @@ bool DebugNans::active() { return nans; }
 DebugInfs::DebugInfs(bool on) : before_(std::exchange(infs, on)) {}
 DebugInfs::~DebugInfs() { infs = before_; }
 bool DebugInfs::active() { return infs; }
+
+CheckCaptures::CheckCaptures(bool on) : before_(std::exchange(captures, on)) {}
+CheckCaptures::~CheckCaptures() { captures = before_; }
+bool CheckCaptures::active() { return captures; }
 
 NamedScope::NamedScope(std::string_view name) : before_(path) {
   path = ir::intern(path.empty() ? std::string(name) : fmt::format("{}/{}", path, name));

@@ -40,7 +40,7 @@ std::vector<Array> FlatTrace::expand(std::vector<Array> results) const {
 }
 
 FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> args,
-                     std::span<const AbstractValue> types, FlatFunction f) {
+                     std::span<const AbstractValue> types, FlatFunction f, RefWrites writes) {
   FlatTrace r;
   std::vector<AbstractValue> inputs;
   std::vector<Array> actual;
@@ -51,6 +51,7 @@ FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> ar
     actual.push_back(args[i]);
   }
   if (kind != TraceKind::kDiff) actual.clear();
+  const std::string what = name;
   Traced t = trace(kind, std::move(name), inputs, actual, [&](std::span<const Array> in) {
     std::vector<Array> full;
     std::size_t next = 0;
@@ -65,14 +66,17 @@ FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> ar
   r.graph = std::move(t.graph);
   r.captures = std::move(t.captures);
   r.outputs = std::move(t.outputs);
+  r.refs = take_ref_touches();
+  if (writes == RefWrites::kRefuse && num_writes(r.refs) > 0)
+    refuse_ref_write(what, CallSite::outermost({}));
   return r;
 }
 
-FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> args,
-                     FlatFunction f) {
+FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> args, FlatFunction f,
+                     RefWrites writes) {
   std::vector<AbstractValue> types;
   for (const Array& a : args) types.push_back(a.defined() ? abstract(a) : AbstractValue{});
-  return trace_flat(kind, std::move(name), args, types, f);
+  return trace_flat(kind, std::move(name), args, types, f, writes);
 }
 
 }  // namespace xylem::internal

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "xylem/core/internal/api.h"
+#include "xylem/core/internal/refs.h"
 #include "xylem/core/internal/trace.h"
 
 namespace xylem::internal {
@@ -16,6 +17,9 @@ struct FlatTrace {
   std::vector<Array> captures;
   std::vector<AbstractValue> outputs;  // of defined results
   std::vector<bool> arg_defined, result_defined;
+  // Refs from outside that it touched. Last contents of the written ones are results of the graph
+  // behind the outputs.
+  std::vector<RefTouch> refs;
 
   std::size_t num_results() const { return result_defined.size(); }
   // Defined arguments, then captures.
@@ -26,10 +30,15 @@ struct FlatTrace {
   std::vector<Array> expand(std::vector<Array> results) const;
 };
 
-FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> args, FlatFunction f);
+enum class RefWrites : std::uint8_t { kRefuse, kAllow };
+
+// UserError for writes to refs from outside, unless the caller brings them back (write_back).
+FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> args, FlatFunction f,
+                     RefWrites writes = RefWrites::kRefuse);
 // The same on given types instead of the arguments' own.
 FlatTrace trace_flat(TraceKind kind, std::string name, std::span<const Array> args,
-                     std::span<const AbstractValue> types, FlatFunction f);
+                     std::span<const AbstractValue> types, FlatFunction f,
+                     RefWrites writes = RefWrites::kRefuse);
 
 // An array equal to `a` but for its weakness.
 Array with_weak(const Array& a, bool weak);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <shared_mutex>
 
@@ -29,6 +28,8 @@ struct JitEntry {
   Numerics numerics = Numerics::safe;
   FlatTrace traced;
   bool effects = false;
+  // Refs from outside: which parameter takes the contents. They are read by every call.
+  std::vector<std::pair<std::size_t, RefCellPtr>> ref_args;
   std::once_flag compiled;
   runtime::ExecutablePtr executable;  // set once; not needed where the entry is only inlined
   std::shared_ptr<void> skeleton;
@@ -164,21 +165,18 @@ std::shared_ptr<JitEntry> make_entry(JitCache& cache, const Structure& s,
   e->numerics = numerics();
   std::vector<AbstractValue> types;
   for (const Array& a : args) types.push_back(a.defined() ? abstract(a) : AbstractValue{});
-  e->traced = trace_flat(TraceKind::kJit, cache.name, args, types, traced);
+  e->traced = trace_flat(TraceKind::kJit, cache.name, args, types, traced, RefWrites::kAllow);
+  const FlatTrace& t = e->traced;
+  const std::size_t own = t.graph->params.size() - t.captures.size();
+  for (const RefTouch& r : t.refs)
+    for (std::size_t i = 0; i < t.captures.size(); ++i)
+      if (t.captures[i].node() == r.init.node()) e->ref_args.emplace_back(own + i, r.cell);
   e->skeleton = made;
   e->effects = ir::has_effect(*e->traced.graph);
   return e;
 }
 
 // --- changed captures ------------------------------------------------------------------------
-
-bool check_captures() {
-  static const bool on = [] {
-    const char* v = std::getenv("XYLEM_CHECK_CAPTURES");
-    return v && *v && std::string_view(v) != "0";
-  }();
-  return on;
-}
 
 bool same_contents(const Array& a, const Array& b) {
   if (a.node() == b.node() || a.is_traced() || b.is_traced()) return true;
@@ -201,22 +199,26 @@ SourceLoc use_of_param(const ir::Graph& g, std::size_t i) {
 
 [[noreturn]] void capture_changed(const std::string& name, const std::string& was,
                                   const std::string& is, SourceLoc where) {
-  throw UserError(ErrorParts{fmt::format("jit '{}': what the function closes over", name),
-                             fmt::format("the value that was seen when it was traced: {}", was), is,
-                             "Pass what changes as an argument (found by XYLEM_CHECK_CAPTURES=1)"},
-                  where);
+  throw UserError(
+      ErrorParts{fmt::format("jit '{}': what the function closes over", name),
+                 fmt::format("the value that was seen when it was traced: {}", was), is,
+                 "Pass what changes as an argument (found by tracing again: CheckCaptures)"},
+      where);
 }
 
 // Traces again on a hit, and compares: a changed array or number was not seen by the cached
 // program.
 void compare_captures(const JitCache& cache, const JitEntry& e, std::span<const Array> args,
                       FlatFunction traced) {
-  FlatTrace now = trace_flat(TraceKind::kJit, cache.name, args, traced);
+  FlatTrace now = trace_flat(TraceKind::kJit, cache.name, args, traced, RefWrites::kAllow);
   const FlatTrace& was = e.traced;
   const ir::Graph &a = *was.graph, &b = *now.graph;
   std::size_t own = b.params.size() - now.captures.size();
   for (std::size_t i = 0; i < now.captures.size() && i < was.captures.size(); ++i) {
     const Array &x = was.captures[i], &y = now.captures[i];
+    bool ref = false;
+    for (const auto& [param, cell] : e.ref_args) ref = ref || param == own + i;
+    if (ref) continue;  // read by every call
     if (x.node()->type == y.node()->type && same_contents(x, y)) continue;
     capture_changed(cache.name, shown(x), fmt::format("it is now {}", shown(y)),
                     use_of_param(b, own + i));
@@ -366,7 +368,7 @@ JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array>
   // Inside another trace nothing runs: the program becomes a call there, and captures of outer
   // values make the graph specific to that trace.
   std::shared_ptr<JitEntry> e = find(cache, hash, structure, args, donated);
-  if (e && check_captures()) {
+  if (e && CheckCaptures::active()) {
     // The trace leaves a result of its own; the entry keeps the first.
     compare_captures(cache, *e, args, traced);
   } else if (!e) {
@@ -385,11 +387,15 @@ JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array>
     }
   }
   std::vector<Array> call = e->traced.call_args(args);
+  for (const auto& [param, cell] : e->ref_args) call[param] = ref_read(cell, where);
+  const std::vector<RefTouch>& refs = e->traced.refs;
+  const std::size_t outputs = e->traced.outputs.size();
   if (nested) {
     const ir::GraphPtr& g = e->traced.graph;
     std::vector<Array> r =
         g->ops.empty() ? apply_graph(*g, call)
                        : apply(ir::ops::kCall, call, {{"name", ir::Attr(cache.name)}}, {g}, where);
+    write_back(refs, outputs, r, where);
     return {e, e->traced.expand(std::move(r))};
   }
   compile(cache, *e);
@@ -433,6 +439,7 @@ JitCall jit_call(JitCache& cache, const Structure& structure, std::vector<Array>
   std::vector<Array> results;
   for (runtime::BufferPtr& b : out) results.push_back(make_concrete(std::move(b)));
   if (checks_values()) check_program(*e->traced.graph, buffers, results, cache.name, where);
+  write_back(refs, outputs, results, where);
   return {e, e->traced.expand(std::move(results))};
 }
 

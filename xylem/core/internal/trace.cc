@@ -7,6 +7,7 @@
 #include "xylem/core/debug.h"
 #include "xylem/core/internal/donation.h"
 #include "xylem/core/internal/eager.h"
+#include "xylem/core/internal/refs.h"
 
 namespace xylem::internal {
 namespace {
@@ -60,6 +61,8 @@ runtime::BufferPtr buffer_of(const Array& a, SourceLoc where) {
   }
   return literal_buffer(n.literal, n.type.dtype());
 }
+
+std::span<const std::shared_ptr<Trace>> live_traces() { return trace_stack; }
 
 Trace* current_trace() { return trace_stack.empty() ? nullptr : trace_stack.back().get(); }
 
@@ -227,6 +230,7 @@ Traced trace(TraceKind kind, std::string name, std::span<const AbstractValue> in
   std::vector<ir::ValueId> results;
   {
     TraceScope scope(t);
+    RefScope refs(t);
     std::vector<Array> args;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       args.push_back(t->add_argument(inputs[i], actual.empty() ? Array() : actual[i]));
@@ -234,6 +238,10 @@ Traced trace(TraceKind kind, std::string name, std::span<const AbstractValue> in
       results.push_back(t->use(a, CallSite::outermost({})));
       r.outputs.push_back(abstract(a));
     }
+    std::vector<Array> last;
+    std::vector<RefTouch> touches = refs.leave(last);
+    for (const Array& a : last) results.push_back(t->use(a, CallSite::outermost({})));
+    put_ref_touches(std::move(touches));
   }
   r.captures = t->captures();
   r.graph = t->finish(std::move(results));

@@ -49,7 +49,7 @@ std::vector<Array> vmap(std::span<const Array> args, std::span<const int> in_axe
                    "every in_axes is none", "Map an argument, or pass {.axis_size = n}"},
         where);
   AxisScope axis_scope(axis_name, axis_size);
-  FlatTrace t = trace_flat(TraceKind::kMapped, "vmap", args, types, f);
+  FlatTrace t = trace_flat(TraceKind::kMapped, "vmap", args, types, f, RefWrites::kAllow);
   std::vector<int> in;
   for (std::size_t i = 0; i < args.size(); ++i)
     if (t.arg_defined[i]) in.push_back(dims[i] == kUnmapped ? transform::kNotMapped : dims[i]);
@@ -71,8 +71,23 @@ std::vector<Array> vmap(std::span<const Array> args, std::span<const int> in_axe
                       where);
     out.push_back(axis < 0 ? axis + rank : axis);
   }
+  const std::size_t writes = num_writes(t.refs);
+  if (writes > 0) {
+    std::vector<int> dims_out = transform::batch(*t.graph, in, axis_size, axis_name).out_dims;
+    for (std::size_t i = t.outputs.size(); i < dims_out.size(); ++i)
+      if (dims_out[i] != transform::kNotMapped)
+        throw UserError(
+            ErrorParts{"vmap: write to a ref from outside",
+                       "a value that does not depend on the mapped axis",
+                       "every position would write another value",
+                       "Make the ref inside of the mapped function, or return the values"},
+            where);
+    out.resize(out.size() + writes, transform::kNotMapped);
+  }
   ir::GraphPtr g = transform::batch_to(*t.graph, in, axis_size, out, axis_name);
-  return t.expand(apply_graph(*g, t.call_args(args)));
+  std::vector<Array> r = apply_graph(*g, t.call_args(args));
+  write_back(t.refs, t.outputs.size(), r, where);
+  return t.expand(std::move(r));
 }
 
 }  // namespace xylem::internal
