@@ -32,6 +32,7 @@
 #include "xylem/core/special.h"
 #include "xylem/core/special_gamma.h"
 #include "xylem/core/statistics.h"
+#include "xylem/core/symbolic_zeros.h"
 #include "xylem/core/transforms.h"
 #include "xylem/core/vectorize.h"
 #include "xylem/core/windows.h"

@@ -2,6 +2,7 @@
 
 #include "xylem/base/error.h"
 #include "xylem/core/internal/flat.h"
+#include "xylem/core/internal/lazy_rules.h"
 #include "xylem/ir/ops/all.h"
 
 namespace xylem::internal {
@@ -99,6 +100,11 @@ bool moves(const AbstractValue& t) { return is_inexact(t.type.dtype()); }
 
 std::vector<Array> custom_jvp(std::span<const Array> args, FlatFunction primal, FlatFunction rule,
                               SourceLoc where) {
+  return custom_jvp_with(args, primal, rule, nullptr, where);
+}
+
+std::vector<Array> custom_jvp_with(std::span<const Array> args, FlatFunction primal,
+                                   FlatFunction rule, const ir::Attr* lazy, SourceLoc where) {
   CallSite site(where);
   FlatTrace p = trace_flat(TraceKind::kBody, "custom_jvp", args, primal);
   // The rule takes the arguments, then the tangents of the inexact ones.
@@ -159,8 +165,9 @@ std::vector<Array> custom_jvp(std::span<const Array> args, FlatFunction primal, 
   for (const Array& a : both) own_rule += a.defined();
   for (const Array& a : args)
     if (a.defined()) call.push_back(a);
-  return p.expand(apply(ir::ops::kCustomJvp, call,
-                        Attrs{{"num_consts", Attr(static_cast<std::int64_t>(types_c.size()))}},
+  Attrs attrs{{"num_consts", Attr(static_cast<std::int64_t>(types_c.size()))}};
+  if (lazy) attrs.set("lazy_rule", *lazy);
+  return p.expand(apply(ir::ops::kCustomJvp, call, std::move(attrs),
                         {captures_first(p, own, types_c, 0, true),
                          captures_first(rule_trace, own_rule, types_c, p.captures.size(), true)},
                         where));

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "xylem/core/internal/lazy_rules.h"
 #include "xylem/core/transform/passes.h"
 #include "xylem/core/transform/rules.h"
 #include "xylem/ir/expr.h"
@@ -258,6 +259,32 @@ Mask inexact_from(const ir::Graph& g, std::size_t first) {
   return m;
 }
 
+// The rule as a graph for the tangents that are not zero.
+void lazy_jvp(JvpCall& c, const ir::Attr& rule, std::size_t consts) {
+  std::vector<Type> types, results;
+  Mask moving;
+  std::vector<ValueId> args;
+  for (std::size_t i = consts; i < c.primals.size(); ++i) {
+    types.push_back(c.b.type(c.primals[i]));
+    moving.push_back(c.tangents[i] != kNoValue);
+    args.push_back(c.primals[i]);
+  }
+  for (std::size_t i = consts; i < c.primals.size(); ++i)
+    if (c.tangents[i] != kNoValue) args.push_back(c.tangents[i]);
+  const ir::Graph& primal = *c.op.regions[0];
+  for (ValueId v : primal.results) results.push_back(primal.type(v));
+  internal::LazyGraph g =
+      internal::apply_lazy_rule(*rule.get<HostArray>(), types, moving, results, c.op.loc.source);
+  std::vector<ValueId> r = c.b.inline_graph(*g.graph, args);
+  std::size_t next = results.size();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    c.primal_out.push_back(r[i]);
+    const bool moves = g.out[i] && is_inexact(results[i].dtype());
+    const ValueId t = g.out[i] ? r[next++] : kNoValue;
+    c.tangent_out.push_back(moves ? t : kNoValue);
+  }
+}
+
 void custom_jvp_jvp(JvpCall& c) {
   auto consts = static_cast<std::size_t>(c.op.attrs.i64_or("num_consts", 0));
   const ir::Graph& primal = *c.op.regions[0];
@@ -266,6 +293,7 @@ void custom_jvp_jvp(JvpCall& c) {
       throw_user_error({"custom_jvp", "the function must not close over differentiated values",
                         "a captured value has a tangent", "Pass it as an argument"},
                        c.op.loc.source);
+  if (const ir::Attr* lazy = c.op.attrs.find("lazy_rule")) return lazy_jvp(c, *lazy, consts);
   Mask moves = inexact_from(primal, consts);
   std::vector<ValueId> args(c.primals.begin(), c.primals.end());
   for (std::size_t i = consts; i < moves.size(); ++i)
@@ -294,7 +322,9 @@ void custom_jvp_batch(BatchCall& c) {
                             Mask(rule.results.size(), true))
                    .graph;
   (void)consts;
-  ir::ValueIds r = c.b.op(ops::kCustomJvp, operands, c.op.attrs, {p, j});
+  Attrs attrs = c.op.attrs;
+  attrs.erase("lazy_rule");  // mapped, the rule is the one that takes every tangent
+  ir::ValueIds r = c.b.op(ops::kCustomJvp, operands, std::move(attrs), {p, j});
   c.results.assign(r.begin(), r.end());
   c.result_dims.assign(r.size(), 0);
 }
