@@ -422,7 +422,7 @@ class Printer {
     }
     if (op.def == &o::kReduce && op.results.size() == 1) {
       r.push_back(text("axes", tuple_text(a.dims("dimensions"))));
-      if (primitive(op).starts_with("reduce_")) r.push_back(text("out_sharding", "None"));
+      if (primitive(op) == "reduce_sum") r.push_back(text("out_sharding", "None"));
       return r;
     }
     if (op.def == &o::kDotGeneral) {

@@ -14,7 +14,6 @@
 #include "xylem/core/internal/flat.h"
 #include "xylem/core/internal/staged.h"
 #include "xylem/core/numerics.h"
-#include "xylem/ir/effects.h"
 #include "xylem/ir/ops/callback.h"
 #include "xylem/ir/ops/transform.h"
 #include "xylem/ir/text.h"
@@ -154,6 +153,16 @@ void explain_miss(JitCache& cache, const Structure& s, std::span<const Array> ar
                                   cache.entries.size(), why));
 }
 
+// Whether the program calls the host for effects. Other effects (custom calls) need nobody to wait.
+bool calls_host(const ir::Graph& g) {
+  for (const ir::Op& op : g.ops) {
+    if (op.def == &ir::ops::kIoCallback) return true;
+    for (const ir::GraphPtr& r : op.regions)
+      if (calls_host(*r)) return true;
+  }
+  return false;
+}
+
 std::shared_ptr<JitEntry> make_entry(JitCache& cache, const Structure& s,
                                      std::span<const Array> args, const std::vector<bool>& donated,
                                      FlatFunction traced, const std::shared_ptr<void>& made) {
@@ -172,7 +181,7 @@ std::shared_ptr<JitEntry> make_entry(JitCache& cache, const Structure& s,
     for (std::size_t i = 0; i < t.captures.size(); ++i)
       if (t.captures[i].node() == r.init.node()) e->ref_args.emplace_back(own + i, r.cell);
   e->skeleton = made;
-  e->effects = ir::has_effect(*e->traced.graph);
+  e->effects = calls_host(*e->traced.graph);
   return e;
 }
 
