@@ -103,7 +103,7 @@ TEST(NpyTest, MalformedHeadersAreRefusedWithReasons) {
   refused("{'descr': '<V1', 'fortran_order': False, 'shape': (8,)}", "1 raw bytes");
   refused("{'descr': '<f4', 'fortran_order': maybe, 'shape': ()}", "True or False");
   refused("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "63 bits");
-  refused("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "63 bits");
+  refused("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "8 bytes follow");
   refused("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "a dimension");
   refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x", "more text");
   refused("{'descr': '<f4, 'fortran_order': False, 'shape': (2,)}", "");

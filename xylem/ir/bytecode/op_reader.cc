@@ -538,12 +538,16 @@ void ProgramReader::finish_op(Body& body, FileOp& op, std::size_t& next, std::si
     finish_regions(body, op, def, operands, attrs, out.regions);
     add_functions(body, op, attrs, operands, results, out.regions);
     spread_structures(*def, attrs);
-    if (name == "stablehlo.convolution" || name == "stablehlo.dynamic_conv")
+    if (name == "stablehlo.convolution" || name == "stablehlo.dynamic_conv") {
       // Without spatial dimensions there is nothing to list.
       for (std::string_view list :
            {"window_strides", "lhs_dilation", "rhs_dilation", "window_reversal"})
         if (const Attr* a = attrs.find(list); a && a->get<Dims>() && a->get<Dims>()->empty())
           attrs.erase(list);
+      const Attr* padding = attrs.find("padding");
+      const HostArray* pairs = padding ? padding->get<HostArray>() : nullptr;
+      if (pairs && pairs->rank() == 2 && pairs->dims()[0] == 0) attrs.erase("padding");
+    }
     attrs = text::to_inherent(*def, std::move(attrs), results,
                               [&](std::string_view expected, std::string_view given) {
                                 report(op, name, expected, given, "Correct the attribute");
