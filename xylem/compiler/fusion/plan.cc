@@ -186,7 +186,7 @@ class Planner {
         const std::size_t inputs = op.results.size();
         for (std::size_t k = 0; k < op.operands.size(); ++k)
           count(op.operands[k], 1, op.def == &o::kReduce && k >= inputs);
-      } else if (op.def == &o::kDotGeneral) {
+      } else if (op.def == &o::kDotGeneral || op.def == &o::kConvolution) {
         for (ValueId v : op.operands) {
           count(v, 1, true);
           access[at(v)] = true;

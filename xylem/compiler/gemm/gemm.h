@@ -9,18 +9,23 @@
 
 namespace xylem::compiler {
 
-// Where the elements of a matrix in a batch lie: element numbers step by these per batch
-// dimension, row and column.
-struct MatrixLayout {
-  Dims batch;  // per batch dimension
-  std::int64_t row = 0, column = 0;
-  std::int64_t size = 0;  // elements of the whole buffer
-};
-
+// A batch of products: c[batch…, m, n] = sum over k of a[batch…, m, k] · b[batch…, k, n]. Rows and
+// sums may be indices of several dimensions (row-major): a convolution's places and its window.
 struct GemmShape {
   DType dtype = DType::kF32;
   Dims batch;
-  std::int64_t m = 1, n = 1, k = 1;
+  Dims rows = {1}, sums = {1};
+  std::int64_t n = 1;
+  std::int64_t m() const { return num_elements(rows); }
+  std::int64_t k() const { return num_elements(sums); }
+};
+
+// Where the elements of an operand lie: element numbers step by these per dimension of the batch,
+// of its rows and of its columns. a has GemmShape's rows and sums, b its sums and one column
+// dimension. Steps may overlap.
+struct MatrixLayout {
+  Dims batch, row, column;
+  std::int64_t size = 0;  // elements of the whole buffer
 };
 
 // The register tile of a product: rows x columns of accumulators.

@@ -101,6 +101,7 @@ using Rule = void (*)(Lowering&, const Op&);
 const std::unordered_map<const ir::OpDef*, Rule>& rules() {
   static const std::unordered_map<const ir::OpDef*, Rule> table = {
       {&o::kDotGeneral, lower_dot},
+      {&o::kConvolution, lower_convolution},
       {&o::kScatter, lower_scatter},
       {&o::kSort, lower_sort},
       {&o::kTopK, lower_top_k},

@@ -80,6 +80,7 @@ class Lowering {
 
 // One function per op that is not fused. Each adds the op's steps.
 void lower_dot(Lowering& l, const ir::Op& op);
+void lower_convolution(Lowering& l, const ir::Op& op);
 void lower_scatter(Lowering& l, const ir::Op& op);
 void lower_sort(Lowering& l, const ir::Op& op);
 void lower_top_k(Lowering& l, const ir::Op& op);

@@ -146,7 +146,7 @@ double tolerance() {
 
 TYPED_TEST(Linalg, TheCholeskyFactorTimesItsAdjointIsTheMatrix) {
   using T = TypeParam;
-  for (std::int64_t n : {1, 2, 5, 33})
+  for (std::int64_t n : {1, 2, 5, 33, 97})
     for (bool lower : {true, false}) {
       const auto r = random_values<T>(static_cast<std::size_t>(2 * n * n), 11);
       std::vector<T> a(r.size()), f(r.size()), product(r.size());
@@ -185,42 +185,50 @@ TYPED_TEST(Linalg, TheCholeskyFactorTimesItsAdjointIsTheMatrix) {
 
 TYPED_TEST(Linalg, WhatIsNotPositiveDefiniteGivesNaN) {
   using T = TypeParam;
-  const std::vector<T> a = {T(1), T(2), T(2), T(1)};
-  std::vector<T> f(4);
-  cholesky(a.data(), f.data(), 1, 2, true);
-  for (const T& x : f) EXPECT_TRUE(std::isnan(std::real(x)));
+  for (std::int64_t n : {2, 40})
+    for (bool lower : {true, false}) {
+      std::vector<T> a(static_cast<std::size_t>(n * n)), f(a.size());
+      for (std::int64_t i = 0; i < n; ++i) a[static_cast<std::size_t>(i * n + i)] = T(1);
+      a[a.size() - 2] = a[a.size() - 1 - static_cast<std::size_t>(n)] = T(2);
+      cholesky(a.data(), f.data(), 1, n, lower);
+      for (const T& x : f) EXPECT_TRUE(std::isnan(std::real(x)));
+    }
 }
 
 TYPED_TEST(Linalg, TriangularSystemsAreSolvedFromEverySide) {
   using T = TypeParam;
-  const std::int64_t rows = 6, columns = 4;
-  for (int bits = 0; bits < 8; ++bits)
-    for (Transpose transpose : {Transpose::kNone, Transpose::kTranspose, Transpose::kAdjoint}) {
-      const bool left = bits & 1, lower = bits & 2, unit = bits & 4;
-      const std::int64_t n = left ? rows : columns;
-      std::vector<T> a = random_values<T>(static_cast<std::size_t>(n * n), 4);
-      const auto b = random_values<T>(static_cast<std::size_t>(rows * columns), 5);
-      for (std::int64_t i = 0; i < n; ++i) a[static_cast<std::size_t>(i * n + i)] += T(4);
-      std::vector<T> x(b.size()), product(b.size());
-      triangular_solve(a.data(), b.data(), x.data(), 1, rows, columns, left, lower, unit,
-                       transpose);
-      const auto op = [&](std::int64_t i, std::int64_t j) {
-        if (transpose != Transpose::kNone) std::swap(i, j);
-        if (i == j && unit) return T(1);
-        if (lower ? j > i : j < i) return T(0);
-        const T v = a[static_cast<std::size_t>(i * n + j)];
-        return transpose == Transpose::kAdjoint ? conjugate(v) : v;
-      };
-      for (std::int64_t i = 0; i < rows; ++i)
-        for (std::int64_t j = 0; j < columns; ++j) {
-          T sum(0);
-          for (std::int64_t k = 0; k < n; ++k)
-            sum += left ? op(i, k) * x[static_cast<std::size_t>(k * columns + j)]
-                        : x[static_cast<std::size_t>(i * columns + k)] * op(k, j);
-          product[static_cast<std::size_t>(i * columns + j)] = sum;
-        }
-      EXPECT_LT(relative_error(product, b), tolerance<T>()) << bits;
-    }
+  using Real = decltype(std::real(T()));
+  // Small ones, one large enough for blocks, and one with few columns.
+  const std::pair<std::int64_t, std::int64_t> shapes[] = {{6, 4}, {50, 37}, {40, 3}};
+  for (const auto& [rows, columns] : shapes)
+    for (int bits = 0; bits < 8; ++bits)
+      for (Transpose transpose : {Transpose::kNone, Transpose::kTranspose, Transpose::kAdjoint}) {
+        const bool left = bits & 1, lower = bits & 2, unit = bits & 4;
+        const std::int64_t n = left ? rows : columns;
+        std::vector<T> a = random_values<T>(static_cast<std::size_t>(n * n), 4);
+        const auto b = random_values<T>(static_cast<std::size_t>(rows * columns), 5);
+        for (T& v : a) v *= T(Real(2) / static_cast<Real>(n));
+        for (std::int64_t i = 0; i < n; ++i) a[static_cast<std::size_t>(i * n + i)] += T(4);
+        std::vector<T> x(b.size()), product(b.size());
+        triangular_solve(a.data(), b.data(), x.data(), 1, rows, columns, left, lower, unit,
+                         transpose);
+        const auto op = [&](std::int64_t i, std::int64_t j) {
+          if (transpose != Transpose::kNone) std::swap(i, j);
+          if (i == j && unit) return T(1);
+          if (lower ? j > i : j < i) return T(0);
+          const T v = a[static_cast<std::size_t>(i * n + j)];
+          return transpose == Transpose::kAdjoint ? conjugate(v) : v;
+        };
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < columns; ++j) {
+            T sum(0);
+            for (std::int64_t k = 0; k < n; ++k)
+              sum += left ? op(i, k) * x[static_cast<std::size_t>(k * columns + j)]
+                          : x[static_cast<std::size_t>(i * columns + k)] * op(k, j);
+            product[static_cast<std::size_t>(i * columns + j)] = sum;
+          }
+        EXPECT_LT(relative_error(product, b), tolerance<T>()) << bits << " " << rows;
+      }
 }
 
 TEST(Random, UniformNumbersLieInTheirIntervalAndStreamsDiffer) {

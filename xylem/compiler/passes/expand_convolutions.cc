@@ -27,6 +27,9 @@ Dims with(Dims d, std::size_t at, std::int64_t size) {
   return d;
 }
 
+// Fewer features than these are not worth the columns of a product.
+constexpr std::int64_t kLeastFeatures = 4;
+
 // One convolution as a product of matrices: the kernel [group, features, inputs · window] times
 // the unfolded input [group, inputs · window, batch · output].
 class Convolution {
@@ -35,34 +38,35 @@ class Convolution {
       : b_(b), a_(op.attrs), result_(result) {}
 
   ValueId expand(ValueId lhs, ValueId rhs) {
-    const Dims in_spatial = a_.dims("input_spatial_dimensions");
+    in_ = a_.dims("input_spatial_dimensions");
     const Dims kernel_spatial = a_.dims("kernel_spatial_dimensions");
     const Dims out_spatial = a_.dims("output_spatial_dimensions");
-    const std::size_t n = in_spatial.size();
+    const std::size_t n = in_.size();
     const Dims ones(n, 1), none(n, 0);
     const Dims stride = a_.dims_or("window_strides", ones);
     const Dims lhs_dilation = a_.dims_or("lhs_dilation", ones);
     const Dims rhs_dilation = a_.dims_or("rhs_dilation", ones);
-    const Dims reversal = a_.dims_or("window_reversal", none);
     const std::int64_t groups = a_.i64("feature_group_count");
     const std::int64_t batch_groups = a_.i64("batch_group_count");
     if (result_.size() == 0 || b_.type(lhs).size() == 0 || b_.type(rhs).size() == 0)
       return b_.splat(result_.dtype(), result_.dims(), 0);
+    rhs = reverse(rhs, kernel_spatial, a_.dims_or("window_reversal", none));
+    if (groups == 1 && batch_groups == 1 && !is_complex(result_.dtype()) &&
+        b_.type(rhs).dims()[a_.i64("kernel_output_feature_dimension")] >= kLeastFeatures)
+      return canonical(pad(lhs, in_, lhs_dilation), rhs);
 
     // x [features, batch, spatial…], w [outputs, inputs, spatial…].
     ValueId x = to_result_dtype(
-        transpose(lhs, concat({a_.i64("input_feature_dimension"), a_.i64("input_batch_dimension")},
-                              in_spatial)),
+        transpose(
+            lhs, concat({a_.i64("input_feature_dimension"), a_.i64("input_batch_dimension")}, in_)),
         rhs);
     ValueId w = to_result_dtype(transpose(rhs, concat({a_.i64("kernel_output_feature_dimension"),
                                                        a_.i64("kernel_input_feature_dimension")},
                                                       kernel_spatial)),
                                 lhs);
-    Dims reversed;
-    for (std::size_t d = 0; d < n; ++d)
-      if (reversal[d] != 0) reversed.push_back(static_cast<std::int64_t>(d) + 2);
-    if (!reversed.empty()) w = b_.one(o::kReverse, {w}, Attrs{{"dimensions", Attr(reversed)}});
-    x = pad(x, n, lhs_dilation);
+    Dims trailing;
+    for (std::size_t d = 0; d < n; ++d) trailing.push_back(static_cast<std::int64_t>(d) + 2);
+    x = pad(x, trailing, lhs_dilation);
 
     const Dims wd = b_.type(w).dims();
     Dims window, output;
@@ -126,24 +130,66 @@ class Convolution {
     return b_.one(o::kConvert, {v}, Attrs{{"result_dtype", Attr(result_.dtype())}});
   }
 
-  ValueId pad(ValueId x, std::size_t n, const Dims& dilation) {
+  ValueId convert(ValueId v, DType to) {
+    if (b_.type(v).dtype() == to) return v;
+    return b_.one(o::kConvert, {v}, Attrs{{"result_dtype", Attr(to)}});
+  }
+
+  ValueId reverse(ValueId w, const Dims& spatial, const Dims& reversal) {
+    Dims reversed;
+    for (std::size_t d = 0; d < spatial.size(); ++d)
+      if (reversal[d] != 0) reversed.push_back(spatial[d]);
+    if (reversed.empty()) return w;
+    return b_.one(o::kReverse, {w}, Attrs{{"dimensions", Attr(reversed)}});
+  }
+
+  ValueId pad(ValueId x, const Dims& spatial, const Dims& dilation) {
     const Attr* padding = a_.find("padding");
-    Dims low(n + 2, 0), high(n + 2, 0), interior(n + 2, 0);
+    const auto rank = static_cast<std::size_t>(b_.type(x).rank());
+    Dims low(rank, 0), high(rank, 0), interior(rank, 0);
     bool any = false;
-    for (std::size_t d = 0; d < n; ++d) {
+    for (std::size_t d = 0; d < spatial.size(); ++d) {
+      const auto to = static_cast<std::size_t>(spatial[d]);
       if (padding) {
         const HostArray p = padding->get<HostArray>()->astype(DType::kI64);
-        low[d + 2] = p.as<std::int64_t>()[2 * d];
-        high[d + 2] = p.as<std::int64_t>()[2 * d + 1];
+        low[to] = p.as<std::int64_t>()[2 * d];
+        high[to] = p.as<std::int64_t>()[2 * d + 1];
       }
-      interior[d + 2] = dilation[d] - 1;
-      any = any || low[d + 2] != 0 || high[d + 2] != 0 || interior[d + 2] != 0;
+      interior[to] = dilation[d] - 1;
+      any = any || low[to] != 0 || high[to] != 0 || interior[to] != 0;
     }
     if (!any) return x;
     return b_.one(o::kPad, {x, b_.splat(b_.type(x).dtype(), {}, 0)},
                   Attrs{{"edge_padding_low", Attr(low)},
                         {"edge_padding_high", Attr(high)},
                         {"interior_padding", Attr(interior)}});
+  }
+
+  // Sums of narrow floats are taken in f32, of bool in i32, as products of matrices are.
+  ValueId canonical(ValueId lhs, ValueId rhs) {
+    const DType dtype = result_.dtype();
+    const DType acc = is_bool(dtype)                              ? DType::kI32
+                      : is_float(dtype) && dtype_bits(dtype) < 32 ? DType::kF32
+                                                                  : dtype;
+    Attrs attrs = a_;
+    for (const char* name :
+         {"padding", "lhs_dilation", "window_reversal", "precision_config", "result_dtype"})
+      attrs.erase(name);
+    const std::int64_t last = result_.rank() - 1, feature = a_.i64("output_feature_dimension");
+    // Where dimension d of the result stands while the features are last.
+    const auto moved = [&](std::int64_t d) { return d == feature ? last : d - (d > feature); };
+    attrs.set("output_feature_dimension", Attr(last));
+    attrs.set("output_batch_dimension", Attr(moved(a_.i64("output_batch_dimension"))));
+    Dims out = a_.dims("output_spatial_dimensions"), order;
+    for (std::int64_t& d : out) d = moved(d);
+    attrs.set("output_spatial_dimensions", Attr(out));
+    for (std::int64_t d = 0; d <= last; ++d) order.push_back(moved(d));
+    ValueId y = b_.one(o::kConvolution, {convert(lhs, acc), convert(rhs, acc)}, std::move(attrs));
+    y = transpose(y, order);
+    if (is_bool(dtype))
+      return b_.one(o::kCompare, {y, b_.splat_like(y, 0)},
+                    Attrs{{"comparison_direction", Attr(ir::EnumAttr("NE"))}});
+    return convert(y, dtype);
   }
 
   ValueId slice(ValueId v, std::size_t axis, std::int64_t start, std::int64_t count,
@@ -240,6 +286,7 @@ class Convolution {
   Builder& b_;
   const Attrs& a_;
   const Type& result_;
+  Dims in_;  // spatial dimensions of the input
 };
 
 }  // namespace

@@ -40,8 +40,10 @@ ir::GraphPtr straighten_regions(const ir::GraphPtr& graph);
 // cummax, cummin (sums in another order where it runs from the end).
 ir::GraphPtr expand_windows(const ir::GraphPtr& graph);
 
-// convolution -> a product of the kernel with the unfolded input: pad, slices or a gather of each
-// spatial dimension, dot_general, transpose.
+// convolution of real numbers in one group with four features and more -> pad, reverse, one
+// without padding, holes or reversal whose features come last, transpose. Others -> a product of
+// the kernel with the unfolded input: pad, slices or a gather of each spatial dimension,
+// dot_general, transpose.
 ir::GraphPtr expand_convolutions(const ir::GraphPtr& graph);
 
 // dot_general of narrow floats, bool and complex numbers -> products of f32, i32 and real parts;

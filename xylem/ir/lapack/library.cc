@@ -47,6 +47,11 @@ const Library& library() {
 
 }  // namespace
 
+void* find_routine(const char* name) noexcept {
+  const Library& l = library();
+  return l.handle ? dlsym(l.handle, name) : nullptr;
+}
+
 void* routine(const char* name) {
   const Library& l = library();
   if (!l.handle)

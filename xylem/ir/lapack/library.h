@@ -10,4 +10,7 @@ namespace xylem::ir::lapack {
 // OPENBLAS_NUM_THREADS says how many. Thread safe. UserError if there is none.
 void* routine(const char* name);
 
+// The same, but null where there is no library or no such routine.
+void* find_routine(const char* name) noexcept;
+
 }  // namespace xylem::ir::lapack
