@@ -80,15 +80,11 @@ struct PoolAllocator {
   PoolAllocator(const PoolAllocator<U>&) {}
 
   T* allocate(std::size_t n) {
-#ifndef __SANITIZE_ADDRESS__
-    if (n == 1) return static_cast<T*>(internal::ThreadBlocks<kBytes>::take());
-#endif
+    if (kPooled && n == 1) return static_cast<T*>(internal::ThreadBlocks<kBytes>::take());
     return static_cast<T*>(::operator new(n * sizeof(T)));
   }
   void deallocate(T* p, std::size_t n) {
-#ifndef __SANITIZE_ADDRESS__
-    if (n == 1) return internal::ThreadBlocks<kBytes>::give(p);
-#endif
+    if (kPooled && n == 1) return internal::ThreadBlocks<kBytes>::give(p);
     ::operator delete(p);
   }
 
@@ -98,6 +94,13 @@ struct PoolAllocator {
   }
 
  private:
+#if defined(__SANITIZE_ADDRESS__)
+  static constexpr bool kPooled = false;
+#elif defined(__has_feature)
+  static constexpr bool kPooled = !__has_feature(address_sanitizer);
+#else
+  static constexpr bool kPooled = true;
+#endif
   static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
   // Sizes are rounded, so that types share blocks.
   static constexpr std::size_t kBytes = (sizeof(T) + 31) / 32 * 32;
