@@ -20,6 +20,7 @@ FILES = {
     "random.json": ("make_random.py", 1e-6, 1e-14),
     "optax.json": ("make_optax.py", 1e-6, 1e-13),
     "flax.json": ("make_flax.py", 1e-5, 1e-13),
+    "examples.json": ("make_examples.py", 1e-5, 1e-6),
     "gpt_tiny.json": ("make_gpt.py", 1e-3, 1e-10),
 }
 
