@@ -242,5 +242,21 @@ TEST(Compile, MovementChains) {
   check(b.finish({c, b.one(o::kNegate, {c}), r}), kExact);
 }
 
+// The slow paths of huge angles are functions that all sines and cosines of a kernel call.
+TEST(Compile, ManySinesOfHugeAnglesInOneKernel) {
+  for (const DType t : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16}) {
+    Builder b("f");
+    const ValueId x = b.param(Type::tensor(t, {37}));
+    std::vector<ValueId> results;
+    for (const double scale : {1.0, 300.0, 6e4, 1e9, 1e25}) {
+      const ValueId angle = b.one(o::kMultiply, {x, b.splat(t, {37}, scale)});
+      results.push_back(b.one(o::kSine, {angle}));
+      results.push_back(b.one(o::kCosine, {angle}));
+    }
+    const double close = t == DType::kF64 ? 1e-15 : t == DType::kF32 ? 1e-6 : 0.01;
+    check(b.finish(results), Tolerance{close, close});
+  }
+}
+
 }  // namespace
 }  // namespace xylem::compiler

@@ -4,6 +4,7 @@
 
 #include "xylem/compiler/jit/emitter.h"
 #include "xylem/ir/ops/all.h"
+#include "xylem/ir/text.h"
 
 namespace xylem::jit {
 
@@ -178,6 +179,85 @@ void Emitter::emit_while(const ir::Op& op, Env& env) {
   }
 }
 
+bool Emitter::call_branch(const ir::Graph& branch, std::span<EnvValue> args,
+                          std::vector<Tile>* results) {
+  constexpr std::size_t kLong = 40;    // ops
+  constexpr std::size_t kValues = 24;  // arguments
+  if (branch.ops.size() < kLong || branch.results.empty()) return false;
+  std::vector<Value*> values;
+  for (EnvValue& a : args) {
+    if (a.ref) return false;
+    for (Value* v : flatten(a.tile)) values.push_back(v);
+  }
+  if (values.empty() || values.size() > kValues) return false;
+  llvm::Function* fn = branch_function(branch, args, values);
+  Value* out = b.CreateCall(fn, values);
+  const bool packed = out->getType()->isStructTy();
+  unsigned k = 0;
+  for (ir::ValueId r : branch.results) {
+    const ir::Type& type = branch.type(r);
+    Tile t = empty_like(type.dtype(), type.dims());
+    std::vector<Value*> parts(t.pieces.size() * (is_complex(type.dtype()) ? 2 : 1));
+    for (Value*& part : parts) part = packed ? b.CreateExtractValue(out, k++) : out;
+    results->push_back(unflatten(type.dtype(), type.dims(), parts, level()));
+  }
+  return true;
+}
+
+llvm::Function* Emitter::branch_function(const ir::Graph& branch, std::span<EnvValue> args,
+                                         std::span<Value* const> values) {
+  llvm::Function*& made = branches_[ir::encode(branch)];
+  if (made) return made;
+  std::vector<llvm::Type*> types;
+  for (Value* v : values) types.push_back(v->getType());
+  // The body comes first: it says what the results are.
+  llvm::IRBuilderBase::InsertPointGuard guard(b);
+  b.SetCurrentDebugLocation(llvm::DebugLoc());
+  llvm::Function* caller = fn_;
+  llvm::DIFile* lines = std::exchange(debug_.file, nullptr);
+  std::vector<Scope> scopes = std::exchange(scopes_, {});
+  auto* untyped = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                                         llvm::Function::InternalLinkage, "branch", module_);
+  fn_ = untyped;
+  scopes_.push_back({});
+  b.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", fn_));
+  std::vector<EnvValue> inner;
+  std::size_t k = 0;
+  for (EnvValue& a : args) {
+    std::vector<Value*> parts(flatten(a.tile).size());
+    for (Value*& part : parts) part = fn_->getArg(static_cast<unsigned>(k++));
+    inner.push_back({unflatten(a.tile.dtype, a.tile.dims, parts, 0), nullptr});
+  }
+  std::vector<Value*> out;
+  for (EnvValue& v : emit_graph(branch, std::move(inner)))
+    for (Value* part : flatten(v.tile)) out.push_back(part);
+  std::vector<llvm::Type*> result_types;
+  for (Value* v : out) result_types.push_back(v->getType());
+  llvm::Type* result =
+      out.size() == 1 ? result_types[0] : llvm::StructType::get(context_, result_types);
+  Value* returned = out[0];
+  if (out.size() > 1) {
+    returned = llvm::PoisonValue::get(result);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      returned = b.CreateInsertValue(returned, out[i], static_cast<unsigned>(i));
+  }
+  b.CreateRet(returned);
+  made = llvm::Function::Create(llvm::FunctionType::get(result, types, false),
+                                llvm::Function::InternalLinkage, "branch", module_);
+  made->splice(made->begin(), untyped);
+  for (unsigned i = 0; i < types.size(); ++i)
+    untyped->getArg(i)->replaceAllUsesWith(made->getArg(i));
+  untyped->eraseFromParent();
+  set_attributes(made);
+  made->addFnAttr(llvm::Attribute::NoInline);
+  made->addFnAttr(llvm::Attribute::Cold);
+  sink_splats(*made);
+  fn_ = caller;
+  debug_.file = lines;
+  scopes_ = std::move(scopes);
+  return made;
+}
+
 // if and case: one block per branch, joined by phis.
 void Emitter::emit_branches(const ir::Op& op, Env& env) {
   Tile& selector = env[static_cast<std::size_t>(op.operands[0])].tile;
@@ -205,10 +285,11 @@ void Emitter::emit_branches(const ir::Op& op, Env& env) {
     for (std::size_t k = 1; k < op.operands.size(); ++k)
       args.push_back(env[static_cast<std::size_t>(op.operands[k])]);
     std::vector<Tile> out;
-    for (EnvValue& v : emit_graph(*op.regions[i], std::move(args))) {
-      flatten(v.tile);
-      out.push_back(std::move(v.tile));
-    }
+    if (!call_branch(*op.regions[i], args, &out))
+      for (EnvValue& v : emit_graph(*op.regions[i], std::move(args))) {
+        flatten(v.tile);
+        out.push_back(std::move(v.tile));
+      }
     results.push_back(std::move(out));
     ends.push_back(b.GetInsertBlock());
     b.CreateBr(after);

@@ -132,6 +132,14 @@ void Emitter::start_debug_lines(const std::string& name) {
   number_lines(*kernel_.body, &line);
 }
 
+void Emitter::set_attributes(llvm::Function* fn) const {
+  fn->addFnAttr(llvm::Attribute::NoUnwind);
+  fn->addFnAttr("target-cpu", target_.cpu);
+  fn->addFnAttr("target-features", target_.features);
+  fn->addFnAttr("prefer-vector-width", "512");
+  fn->addFnAttr("frame-pointer", "all");
+}
+
 llvm::Function* Emitter::run(const std::string& symbol, const std::string& name) {
   choose_lanes();
   auto* ptr = b.getPtrTy();
@@ -143,11 +151,7 @@ llvm::Function* Emitter::run(const std::string& symbol, const std::string& name)
     readable += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   fn_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, readable, module_);
   llvm::GlobalAlias::create(type, 0, llvm::GlobalValue::ExternalLinkage, symbol, fn_, &module_);
-  fn_->addFnAttr(llvm::Attribute::NoUnwind);
-  fn_->addFnAttr("target-cpu", target_.cpu);
-  fn_->addFnAttr("target-features", target_.features);
-  fn_->addFnAttr("prefer-vector-width", "512");
-  fn_->addFnAttr("frame-pointer", "all");
+  set_attributes(fn_);
   for (unsigned i = 0; i < 2; ++i) {
     fn_->addParamAttr(i, llvm::Attribute::NoAlias);
     fn_->addParamAttr(i, llvm::Attribute::ReadOnly);

@@ -117,6 +117,13 @@ class Emitter {
   void emit_for(const ir::Op& op, Env& env);
   void emit_while(const ir::Op& op, Env& env);
   void emit_branches(const ir::Op& op, Env& env);
+  // Calls a function that holds the branch, if it is long and touches no memory: equal branches,
+  // such as the slow paths of elementary functions, are compiled once per kernel. False if not.
+  bool call_branch(const ir::Graph& branch, std::span<EnvValue> args, std::vector<Tile>* results);
+  llvm::Function* branch_function(const ir::Graph& branch, std::span<EnvValue> args,
+                                  std::span<Value* const> values);
+  // What all functions of a kernel have.
+  void set_attributes(llvm::Function* fn) const;
   LoopCarry make_carry(Tile init, llvm::BasicBlock* from, unsigned predecessors);
   void add_incoming(LoopCarry& carry, Tile next, llvm::BasicBlock* from);
   // The i64 or i1 values that a tile is made of, in a fixed order; made if they are not there.
@@ -251,6 +258,7 @@ class Emitter {
   llvm::Function* fn_ = nullptr;
   unsigned full_lanes_ = 16;
   mutable std::map<std::int64_t, RowLayout> layouts_;
+  std::map<std::string, llvm::Function*> branches_;  // by their encoded graph
   std::vector<Scope> scopes_;
   std::vector<Ref> refs_;
   std::vector<Tile> scalars_;                  // launch scalars
