@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "xylem/base/error.h"
@@ -86,6 +87,8 @@ class Refiner {
         return;
       }
     }
+    if ((op.def == &ops::kComposite || op.def == &ops::kCall) && has_dynamic_shapes(*op.regions[0]))
+      return visit_body(op, in);
     if (fold(g, op, in)) return;
     if (ops::is_dynamic_reduce_window(op) && expand_window(op, in)) return;
     if (op.def == &ops::kDynamicConv && expand_conv(op, in)) return;
@@ -102,6 +105,22 @@ class Refiner {
         copy.attrs.set("result_types", Attr(AttrList{Attr(*t)}));
       }
     const ValueIds results = b_.clone(copy, in);
+    for (std::size_t i = 0; i < results.size(); ++i) at(op.results[i]) = results[i];
+  }
+
+  // Ops that mean their first region: its ops take their place.
+  void visit_body(const Op& op, const std::vector<ValueId>& in) {
+    const Graph& body = *op.regions[0];
+    std::vector<ValueId> outer =
+        std::exchange(map_, std::vector<ValueId>(body.values.size(), kNoValue));
+    for (std::size_t i = 0; i < body.params.size(); ++i) at(body.params[i]) = in[i];
+    for (const Op& inner : body.ops) {
+      b_.set_location(inner.loc);
+      visit(body, inner);
+    }
+    std::vector<ValueId> results;
+    for (ValueId v : body.results) results.push_back(at(v));
+    map_ = std::move(outer);
     for (std::size_t i = 0; i < results.size(); ++i) at(op.results[i]) = results[i];
   }
 
@@ -150,9 +169,9 @@ class Refiner {
     }
     for (const Type& t : result_types)
       if (!t.is_static() || t.size() > kMaxFolded) return false;
-    NoRegions none;
+    Evaluation regions;
     const std::vector<HostArray> results =
-        op.def->eval({op, values, result_types, none, operand_types});
+        op.def->eval({op, values, result_types, regions, operand_types});
     for (std::size_t i = 0; i < op.results.size(); ++i)
       at(op.results[i]) = b_.constant(results[i].to_contiguous());
     return true;
@@ -191,10 +210,11 @@ class Refiner {
     return true;
   }
 
-  class NoRegions : public RegionRunner {
+  // Ops without regions may be evaluated by their expansion.
+  class Evaluation : public RegionRunner {
    public:
-    std::vector<HostArray> run(const Graph&, std::span<const HostArray>) override {
-      throw_internal_error("refine", "an op with regions was folded", SourceLoc::current());
+    std::vector<HostArray> run(const Graph& g, std::span<const HostArray> args) override {
+      return evaluate(g, args);
     }
   };
 
