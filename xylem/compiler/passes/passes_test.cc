@@ -33,6 +33,22 @@ TEST(Passes, DeadOpsGo) {
               "  return %1\n}\n");
 }
 
+TEST(Passes, CustomCallsGoUnlessTheyHaveAnEffect) {
+  const std::string kept =
+      "graph @f(%0: f32[4]) -> (f32[4]) {\n"
+      "  %1 = stablehlo.custom_call(%0) {call_target_name = \"a\", has_side_effect = true, "
+      "result_types = list[type f32[4]]} : f32[4]\n"
+      "  stablehlo.custom_call(%0) {call_target_name = \"b\", result_types = list[]}\n";
+  expect_pass(eliminate_dead,
+              kept +
+                  "  %2 = stablehlo.custom_call(%0) {call_target_name = \"c\", "
+                  "result_types = list[type f32[4]]} : f32[4]\n"
+                  "  %3 = stablehlo.custom_call(%0) {call_target_name = \"d\", "
+                  "has_side_effect = false, result_types = list[type f32[4]]} : f32[4]\n"
+                  "  return %0\n}\n",
+              kept + "  return %0\n}\n");
+}
+
 TEST(Passes, EqualOpsMergeButNotThroughBarriers) {
   expect_pass(merge_common,
               "graph @f(%0: f32[4]) -> (f32[4], f32[4], f32[4]) {\n"
