@@ -18,6 +18,14 @@ bool known(const Location& l) { return l.source.known() || !l.path.empty(); }
 
 int small(std::uint64_t v) { return v > INT32_MAX ? 0 : static_cast<int>(v); }
 
+constexpr std::uint64_t kPlaceCode = 11;
+
+std::string place_text(std::string_view file, std::uint64_t line, std::uint64_t column) {
+  std::string s;
+  text::append_quoted(s, file);
+  return s + fmt::format(":{}:{}", line, column);
+}
+
 // `to` and what stands behind it of "file":line:column to [line]:column.
 std::string range(const std::uint64_t* v, std::size_t n) {
   if (n == 3) return fmt::format(" to :{}", v[2]);
@@ -27,7 +35,13 @@ std::string range(const std::uint64_t* v, std::size_t n) {
 
 }  // namespace
 
-const Location& ValueReader::location(std::size_t index) {
+bool ValueReader::is_place(std::size_t index) const {
+  const Entry& e = frame_.attrs[index];
+  return e.custom && e.dialect == Dialect::kBuiltin && e.part.begin < e.part.end &&
+         static_cast<unsigned char>(source_.bytes[e.part.begin]) == (kPlaceCode << 1 | 1);
+}
+
+Location ValueReader::location(std::size_t index) {
   State& state = location_states_[index];
   const Part& part = frame_.attrs[index].part;
   if (state == State::kRead) return locations_[index];
@@ -35,23 +49,45 @@ const Location& ValueReader::location(std::size_t index) {
     source_.fail(part.begin, "location", "locations do not contain themselves",
                  fmt::format("attribute {} does", index), kDamaged);
   // Chains of call sites may be longer than what we descend into; their far end is not followed.
-  static const Location kTooDeep;
-  if (depth_ >= text::kMaxDepth - 4) return kTooDeep;
+  if (depth_ >= text::kMaxDepth - 4) return {};
   Nesting nesting(*this, part.begin);
   state = State::kBusy;
-  locations_[index] = read_location(index);
-  state = State::kRead;
-  return locations_[index];
+  Location l = read_location(index);
+  bool place = is_place(index);
+  state = place ? State::kUnread : State::kRead;
+  if (!place) locations_[index] = l;
+  return l;
+}
+
+std::string ValueReader::location_text(std::size_t index) {
+  Location l = location(index);
+  if (!l.mlir.empty() || !is_place(index)) return std::string(l.mlir);
+  return place_text(l.source.file, static_cast<std::uint64_t>(l.source.line),
+                    static_cast<std::uint64_t>(l.source.column));
 }
 
 Location ValueReader::read_location_part(ByteCursor& c, std::string& out) {
-  const Location& l = location(attr_ref(c));
+  std::size_t index = attr_ref(c);
+  std::string text = location_text(index);
   // A part without text makes the whole too long to be kept.
-  if (l.mlir.empty() || out.size() > kMaxText) {
+  if (text.empty() || out.size() > kMaxText) {
     out.resize(kMaxText + 1);
   } else {
-    out += l.mlir;
+    out += text;
   }
+  return location(index);
+}
+
+Location ValueReader::read_place(ByteCursor& c) {
+  const std::string& file = string_attr(c);
+  std::uint64_t line = c.varint("location"), column = c.varint("location");
+  Location l;
+  l.source.file = text::intern_c_string(file);
+  l.source.function = "";
+  l.source.line = small(line);
+  l.source.column = small(column);
+  bool same = l.source.known() && column <= INT32_MAX && file.find('\0') == std::string::npos;
+  if (!same) l.mlir = intern(place_text(file, line, column));
   return l;
 }
 
@@ -74,19 +110,18 @@ Location ValueReader::read_location(std::size_t index) {
       l = known(callee) ? callee : caller;
       break;
     }
-    case 11:
+    case kPlaceCode: return read_place(c);
     case 22: {
       const std::string& file = string_attr(c);
       std::uint64_t v[4] = {0, 0, 0, 0};
-      std::size_t n = code == 11 ? 2 : c.count("location");
+      std::size_t n = c.count("location");
       if (n > 4) source_.fail(at, "location", "at most 4 numbers", fmt::format("{}", n), kDamaged);
       for (std::size_t i = 0; i < n; ++i) v[i] = c.varint("location");
       l.source.file = text::intern_c_string(file);
       l.source.function = "";
       l.source.line = small(v[0]);
       l.source.column = small(v[1]);
-      text::append_quoted(text, file);
-      text += fmt::format(":{}:{}{}", v[0], v[1], range(v, n));
+      text = place_text(file, v[0], v[1]) + range(v, n);
       break;
     }
     case 12:

@@ -69,7 +69,7 @@ void ProgramReader::read_module(ByteCursor& c, FileOp& op, Module& module) {
     module.name = *name->get<std::string>();
     module.attrs.erase("sym_name");
   }
-  if (!op.loc.mlir.empty()) module.loc = op.loc;
+  if (is_given(op.loc)) module.loc = op.loc;
   if (op.num_regions != 1)
     source_.fail(op.at, "module", "it has one region", fmt::format("{} regions", op.num_regions),
                  kDamaged);
@@ -227,7 +227,7 @@ void ProgramReader::read_function(ByteCursor& c, FileOp& op, Module& module) {
              fmt::format("this return has ({})", join(g.result_types())), "Make them agree");
     module.functions.back().graph = f.graph;
   }
-  if (!op.loc.mlir.empty()) body.locations().graph = op.loc;
+  if (is_given(op.loc)) body.locations().graph = op.loc;
 }
 
 // A graph whose one op, which has no meaning, gives the results.

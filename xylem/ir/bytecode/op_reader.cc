@@ -269,13 +269,13 @@ void ProgramReader::read_vhlo_attr(const FileOp& op, const AttrForm& form, std::
       return set(a);
     }
     case Coding::kEnums: {
-      const AttrList* list = get(Mode::kInherent).list();
-      if (!list) bad("a list");
-      for (const Attr& a : *list)
-        if (!a.get<EnumAttr>() ||
-            enumeration_of_mnemonic(form.enumeration)->number(a.get<EnumAttr>()->value) < 0)
+      const Attr& a = get(Mode::kInherent);
+      if (!a.list()) bad("a list");
+      for (const Attr& e : *a.list())
+        if (!e.get<EnumAttr>() ||
+            enumeration_of_mnemonic(form.enumeration)->number(e.get<EnumAttr>()->value) < 0)
           bad(fmt::format("a list of members of {}", form.enumeration));
-      return set(*list);
+      return set(a);
     }
     case Coding::kIndexTensors:
     case Coding::kList:
@@ -562,7 +562,7 @@ void ProgramReader::finish_op(Body& body, FileOp& op, std::size_t& next, std::si
   }
   out.def = def;
   out.operands = ValueIds(operands);
-  out.attrs = std::move(attrs);
+  out.attrs = attrs;  // copied, for a copy has no spare room
   out.loc = op.loc;
   Graph& g = *body.graph;
   auto index = static_cast<std::int32_t>(g.ops.size());

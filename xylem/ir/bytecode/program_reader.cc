@@ -283,8 +283,8 @@ void ProgramReader::read_block(ByteCursor& c, Body& body, std::size_t& next, std
       }
       define(body, next, limit, body.add_param(values_.type(type, arg_at)), arg_at);
       if (!has_location) continue;
-      const Location& loc = values_.location(c.index("location", values_.num_attrs()));
-      if (loc.mlir.empty() || loc.mlir == "unknown") continue;
+      Location loc = values_.location(c.index("location", values_.num_attrs()));
+      if (!is_given(loc) || loc.mlir == "unknown") continue;
       std::vector<Location>& params = body.locations().params;
       params.resize(i + 1);
       params[i] = loc;
@@ -292,6 +292,11 @@ void ProgramReader::read_block(ByteCursor& c, Body& body, std::size_t& next, std
     if (body.given && !body.given->params.empty()) body.given->params.resize(n);
     if (frame_.format >= 3 && c.byte("block") & kHasUseLists) skip_use_lists(c, n);
   }
+  // No more than a file of this length is likely to hold: its counts may be wrong.
+  constexpr std::uint64_t kBytesPerOp = 8;
+  body.graph->ops.reserve(std::min(ops, c.remaining() / kBytesPerOp));
+  body.graph->values.reserve(
+      std::min(body.graph->values.size() + limit - next, c.remaining() / kBytesPerOp));
   bool ended = false;
   for (std::uint64_t i = 0; i < ops; ++i) {
     ByteCursor ahead = c;
@@ -304,7 +309,7 @@ void ProgramReader::read_block(ByteCursor& c, Body& body, std::size_t& next, std
     ended = i + 1 == ops && op.num_regions == 0 && op.result_types.empty();
     for (std::size_t operand : op.operands)
       body.graph->results.push_back(use(body, operand, op.at));
-    if (!op.loc.mlir.empty()) body.locations().terminator = op.loc;
+    if (is_given(op.loc)) body.locations().terminator = op.loc;
     if (!ended) break;
   }
   if (!ended)

@@ -39,6 +39,9 @@ struct Body {
   GraphLocations& locations();
 };
 
+// Whether the file says where it came from.
+inline bool is_given(const Location& l) { return !l.mlir.empty() || l.source.known(); }
+
 // Ops, regions, functions and modules of a file.
 class ProgramReader {
  public:

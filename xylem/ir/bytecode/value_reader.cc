@@ -40,7 +40,6 @@ ValueReader::ValueReader(Source& source, const Frame& frame) : source_(source), 
   types_.resize(frame.types.size());
   type_states_.resize(frame.types.size(), State::kUnread);
   type_weights_.resize(frame.types.size(), 1);
-  locations_.resize(frame.attrs.size());
   location_states_.resize(frame.attrs.size(), State::kUnread);
 }
 
@@ -63,14 +62,14 @@ const Attr& ValueReader::attr(std::size_t index, Mode mode) {
     state = State::kBusy;
     std::uint64_t outer = weight_;
     weight_ = 1;
-    attrs_[m][index] = read_attr(index, mode);
+    attrs_[m][index] = std::make_unique<const Attr>(read_attr(index, mode));
     weights_[index] = static_cast<std::uint32_t>(weight_);
     weight_ = outer;
     state = State::kRead;
   }
   charge_weight(part.begin, weights_[index]);
   if (depth_ == 0) weight_ = 1;
-  return attrs_[m][index];
+  return *attrs_[m][index];
 }
 
 Attr ValueReader::read_attr(std::size_t index, Mode mode) {
@@ -415,7 +414,7 @@ Attr ValueReader::read_builtin(std::size_t index, ByteCursor& c, Mode mode) {
     case 15:
     case 22: {
       c.bytes("location", c.remaining());
-      std::string_view text = location(index).mlir;
+      std::string text = location_text(index);
       return OpaqueAttr{fmt::format("loc({})", text.empty() ? "unknown" : text)};
     }
     case 16: return read_resource(c, mode);

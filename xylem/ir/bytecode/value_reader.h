@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "xylem/ir/bytecode/frame.h"
@@ -44,7 +45,8 @@ class ValueReader {
   const FileType& file_type(std::size_t index);
   // A value's type; fails at `at` if it is something else.
   const Type& type(std::size_t index, std::size_t at);
-  const Location& location(std::size_t index);
+  // The text of a place in a file is not kept: its fields say the same.
+  Location location(std::size_t index);
   // The dictionary that attribute `index` is.
   Attrs dictionary(std::size_t index, Mode mode);
   // Its entries as names and numbers of attributes.
@@ -105,6 +107,11 @@ class ValueReader {
   void read_encoding(std::size_t attr, const Type& t, TypeExtra& extra, std::size_t at);
 
   Location read_location(std::size_t index);
+  // Whether it is "file":line:column and nothing else.
+  bool is_place(std::size_t index) const;
+  Location read_place(ByteCursor& c);
+  // Its MLIR text; empty if that was too long to be kept.
+  std::string location_text(std::size_t index);
   // Appends the text of a part of a location.
   Location read_location_part(ByteCursor& c, std::string& out);
 
@@ -120,14 +127,16 @@ class ValueReader {
 
   Source& source_;
   const Frame& frame_;
-  std::vector<Attr> attrs_[2];
+  // Null until they are read: most attributes of a file are locations.
+  std::vector<std::unique_ptr<const Attr>> attrs_[2];
   std::vector<State> attr_states_[2];
   std::vector<std::uint32_t> weights_;  // nodes below an attribute when spelled out
   std::uint64_t weight_ = 1;            // of what is being read
   std::vector<FileType> types_;
   std::vector<State> type_states_;
   std::vector<std::uint64_t> type_weights_;  // types below a type when spelled out
-  std::vector<Location> locations_;
+  // Locations that are made of others; nearly all places stand alone and are used once.
+  std::unordered_map<std::size_t, Location> locations_;
   std::vector<State> location_states_;
   int depth_ = 0;
 };

@@ -251,6 +251,27 @@ HostArray MlirReader::read_dense() {
   return a;
 }
 
+std::pair<Attr, Type> MlirReader::read_constant() {
+  constexpr std::size_t kShort = 64;
+  std::size_t start = c_.token_pos();
+  std::string_view rest = c_.text().substr(start, kShort);
+  for (const KnownConstant& k : known_constants_)
+    if (!k.text.empty() && rest.starts_with(k.text)) {
+      c_.seek(start + k.text.size());
+      return {k.value, k.type};
+    }
+  HostArray a = read_dense();
+  Type type = Type::tensor(a.dtype(), a.dims());
+  Attr value = std::move(a);
+  std::string_view text = c_.text().substr(start, c_.pos() - start);
+  // The text of a type ends with its bracket, so no other text starts with it. Index types and
+  // splats that stand for more than they hold are noted by their reader.
+  if (text.size() <= kShort && text.ends_with('>') && !large_splat_ &&
+      text.find("index") == std::string_view::npos)
+    known_constants_[next_known_constant_++ % known_constants_.size()] = {text, value, type};
+  return {std::move(value), std::move(type)};
+}
+
 // "name> : type"; the bytes stand in the resource section: name: "0x", 4 bytes of alignment, data.
 HostArray MlirReader::read_dense_resource() {
   std::size_t at = c_.token_pos();

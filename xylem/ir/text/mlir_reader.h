@@ -44,6 +44,8 @@ class MlirReader {
   Attrs read_entries(const OpDef* def, std::string_view close);
   // "dense<…> : type".
   HostArray read_dense();
+  // The same as an attribute, which short constants of equal text share, and its type.
+  std::pair<Attr, Type> read_constant();
   // Lets the next "dense<x> : type" of a large type give x alone; take_large_splat then has the
   // type.
   void allow_large_splat(bool yes) {
@@ -99,6 +101,11 @@ class MlirReader {
     std::string_view text;
     Type type;
   };
+  struct KnownConstant {
+    std::string_view text;
+    Attr value;
+    Type type;
+  };
   Type read_tensor();
   Type read_shaped(bool memref);
   void read_encoding(const Type& t, TypeExtra& extra);
@@ -119,6 +126,8 @@ class MlirReader {
   std::unordered_map<std::string_view, Alias> aliases_;  // "#loc", "!t"
   std::array<KnownType, 8> known_types_;
   std::size_t next_known_ = 0;
+  std::array<KnownConstant, 8> known_constants_;
+  std::size_t next_known_constant_ = 0;
   int alias_depth_ = 0;
   int nested_aliases_ = 0;
   std::size_t resources_pos_ = 0;  // of "{-#", 0: none

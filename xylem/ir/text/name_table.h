@@ -15,7 +15,7 @@ class NameTable {
  public:
   // False, and nothing changes, if the name is there already.
   bool emplace(std::string_view name, const Entry& entry) {
-    if (2 * (size_ + 1) > slots_.size()) grow(2 * (size_ + 1));
+    if (slots_for(size_ + 1) > slots_.size()) grow(slots_for(size_ + 1));
     Slot& slot = slots_[find_slot(name, hash(name))];
     if (slot.data) return false;
     slot = {name.data() ? name.data() : "", static_cast<std::uint32_t>(name.size()), hash(name),
@@ -31,7 +31,7 @@ class NameTable {
   }
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   void reserve(std::size_t n) {
-    if (2 * n > slots_.size()) grow(2 * n);
+    if (slots_for(n) > slots_.size()) grow(slots_for(n));
   }
 
  private:
@@ -41,6 +41,7 @@ class NameTable {
     Entry entry = {};
   };
 
+  static std::size_t slots_for(std::size_t names) { return names + names / 3 + 1; }
   static std::uint32_t hash(std::string_view name) {
     return static_cast<std::uint32_t>(std::hash<std::string_view>()(name));
   }
@@ -60,7 +61,7 @@ class NameTable {
       if (s.data) slots_[find_slot({s.data, s.size}, s.hash)] = s;
   }
 
-  std::vector<Slot> slots_;  // a power of two of them, at most half full
+  std::vector<Slot> slots_;  // a power of two of them, at most three quarters full
   std::size_t size_ = 0;
 };
 

@@ -331,8 +331,8 @@ void StablehloParser::read_constant(ParsedOp& op) {
     return read_function_type(op);
   }
   read_optional_attrs(op);
-  HostArray value = r_.read_dense();
-  op.result_types = {Type::tensor(value.dtype(), value.dims())};
+  auto [value, type] = r_.read_constant();
+  op.result_types = {std::move(type)};
   op.attrs.set("value", std::move(value));
 }
 
@@ -399,7 +399,8 @@ void StablehloParser::read_dot_general(Scope& scope, ParsedOp& op) {
                   fmt::format("found {}", member), "Use one of them");
         list.push_back(EnumAttr(member));
       }
-      op.attrs.set("precision_config", std::move(list));
+      if (!precision_.list() || *precision_.list() != list) precision_ = Attr(std::move(list));
+      op.attrs.set("precision_config", precision_);
     } else if (key == "algorithm") {
       std::size_t start = c_.token_pos();
       r_.check_structure("dot_algorithm", start);

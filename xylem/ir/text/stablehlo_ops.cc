@@ -643,7 +643,7 @@ void StablehloParser::finish_op(Scope& scope, ParsedOp& op, const std::vector<Re
   }
   out.def = op.def;
   out.operands = ValueIds(op.operands);
-  out.attrs = std::move(op.attrs);
+  out.attrs = op.attrs;  // copied, for a copy has no spare room
   out.loc = op.loc;
   Graph& g = *scope.graph;
   auto index = static_cast<std::int32_t>(g.ops.size());

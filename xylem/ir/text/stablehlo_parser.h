@@ -214,6 +214,7 @@ class StablehloParser {
   std::deque<Functions> tables_;
   Functions* functions_ = nullptr;  // of the module being read
   Function* function_ = nullptr;    // being read
+  Attr precision_;  // of the last dot_general that had one: most have the same
   int region_depth_ = 0;
   std::size_t region_owner_ = 0;  // the op whose regions are being read
   bool owner_checks_regions_ = false;
