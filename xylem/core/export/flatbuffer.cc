@@ -115,7 +115,10 @@ Value Value::strings(const std::vector<std::string>& v) {
 
 Value Value::table(std::vector<std::pair<int, Value>> fields) {
   Value r;
-  r.fields = std::move(fields);
+  for (auto& [field, value] : fields) {
+    r.fields.push_back(field);
+    r.items.push_back(std::move(value));
+  }
   return r;
 }
 
@@ -163,13 +166,14 @@ class Writer {
 
   std::size_t table(const Value& v) {
     int most = -1;
-    for (const auto& [field, f] : v.fields) most = std::max(most, field);
+    for (int field : v.fields) most = std::max(most, field);
     std::vector<std::uint16_t> offsets(static_cast<std::size_t>(most + 1), 0);
     std::size_t size = 4;
-    for (const auto& [field, f] : v.fields) {
+    for (std::size_t i = 0; i < v.fields.size(); ++i) {
+      const Value& f = v.items[i];
       const std::size_t n = f.kind == Value::Kind::kScalar ? f.element : 4;
       size = (size + n - 1) / n * n;
-      offsets[static_cast<std::size_t>(field)] = static_cast<std::uint16_t>(size);
+      offsets[static_cast<std::size_t>(v.fields[i])] = static_cast<std::uint16_t>(size);
       size += n;
     }
     align(4);
@@ -181,8 +185,9 @@ class Writer {
     const std::size_t at = out.size();
     put(static_cast<std::int32_t>(at - list));
     out.resize(at + size, '\0');
-    for (const auto& [field, f] : v.fields) {
-      const std::size_t place = at + offsets[static_cast<std::size_t>(field)];
+    for (std::size_t i = 0; i < v.fields.size(); ++i) {
+      const Value& f = v.items[i];
+      const std::size_t place = at + offsets[static_cast<std::size_t>(v.fields[i])];
       if (f.kind == Value::Kind::kScalar)
         std::memcpy(out.data() + place, f.bytes.data(), f.bytes.size());
       else

@@ -58,11 +58,11 @@ class Table {
 // A value to be written: what a field holds.
 struct Value {
   enum class Kind : std::uint8_t { kScalar, kBytes, kVector, kTable } kind = Kind::kTable;
-  std::string bytes;                          // of a scalar; of a vector of scalars
-  std::size_t element = 1;                    // bytes of one element
-  bool terminated = false;                    // strings end in a zero byte
-  std::vector<Value> items;                   // of vectors of strings and tables
-  std::vector<std::pair<int, Value>> fields;  // of tables, ascending
+  std::string bytes;         // of a scalar; of a vector of scalars
+  std::size_t element = 1;   // bytes of one element
+  bool terminated = false;   // strings end in a zero byte
+  std::vector<Value> items;  // of vectors of strings and tables; the fields' values of a table
+  std::vector<int> fields;   // of tables: the items' field numbers, ascending
 
   template <class T>
   static Value scalar(T v) {
