@@ -72,7 +72,7 @@ void fit(const example::Options& options) {
     const double size = linalg::norm(gradient).item<double>();
     std::printf("step %2d  -log likelihood %.6f  gradient %.1e\n", step, value.item<double>(),
                 size);
-    if (size < 1e-7) break;
+    if (size < 1e-8 * static_cast<double>(n)) break;
     double rate = 1;
     while (rate > 1e-6 && !(value_at(v - rate * d).item<double>() <= value.item<double>()))
       rate /= 2;

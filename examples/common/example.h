@@ -68,6 +68,9 @@ class Options {
   std::vector<Option> options_;
 };
 
+// Whether all output reached its place.
+inline bool written() { return std::fflush(stdout) == 0 && !std::ferror(stdout); }
+
 // Runs body with the options of the command line (`--name value` or `--name=value`). The exit
 // status: 0, 1 after an error, whose message goes to standard error, 2 for a wrong command line.
 inline int run(int argc, char** argv, const char* about, std::vector<Option> defaults,
@@ -75,7 +78,10 @@ inline int run(int argc, char** argv, const char* about, std::vector<Option> def
   Options options(std::move(defaults));
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
-    if (arg == "--help" || arg == "-h") return options.print_help(argv[0], about), 0;
+    if (arg == "--help" || arg == "-h") {
+      options.print_help(argv[0], about);
+      return written() ? 0 : 1;
+    }
     const std::size_t equals = arg.find('=');
     const bool has_value = equals != std::string::npos || i + 1 < argc;
     const std::string name = arg.rfind("--", 0) == 0 ? arg.substr(2, equals - 2) : "";
@@ -95,7 +101,7 @@ inline int run(int argc, char** argv, const char* about, std::vector<Option> def
     std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
     return 1;
   }
-  return std::fflush(stdout) == 0 && !std::ferror(stdout) ? 0 : 1;
+  return written() ? 0 : 1;
 }
 
 }  // namespace example

@@ -1,6 +1,5 @@
 """What all examples have in common: help, errors, and their row in the documentation."""
 
-import os
 import pathlib
 import re
 import subprocess
@@ -74,8 +73,9 @@ class CommandLine(unittest.TestCase):
 
     def test_a_full_output_is_a_failure(self):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([built.BUILD / "examples" / "gaussian_process"], stdout=full, env=dict(os.environ))
-        self.assertEqual(done.returncode, 1)
+            for arguments in ((), ("--help",)):
+                done = subprocess.run([built.BUILD / "examples" / "gaussian_process", *arguments], stdout=full)
+                self.assertEqual(done.returncode, 1)
 
 
 if __name__ == "__main__":
