@@ -36,11 +36,11 @@ Draw chain(const Regression& model, const random::Key& key, const Array& start,
   auto log_density = [&](const Array& w) { return model.log_density(w); };
   auto force = grad(log_density);
   auto draw = [&](const Array& w, const random::Key& k) {
-    const auto keys = random::unstack(random::split(k, 3));
+    const auto [momentum_key, accept_key, step_key] = random::split<3>(k);
     // Paths of different lengths, since one near a period of the motion would come back to its
     // start.
-    const Array dt = step_size * random::uniform(keys[2], {}, DType::kF32, 0.5, 1.0);
-    const Array momentum = random::normal(keys[0], w.shape());
+    const Array dt = step_size * random::uniform(step_key, {}, DType::kF32, 0.5, 1.0);
+    const Array momentum = random::normal(momentum_key, w.shape());
     const auto [w1, p1] = fori_loop(
         0, leaps,
         [&](const Array&, const std::pair<Array, Array>& s) {
@@ -51,7 +51,7 @@ Draw chain(const Regression& model, const random::Key& key, const Array& start,
         std::pair{w, momentum});
     const Array change =
         log_density(w1) - 0.5 * sum(square(p1)) - (log_density(w) - 0.5 * sum(square(momentum)));
-    const Array accepted = log(random::uniform(keys[1])) < change;
+    const Array accepted = log(random::uniform(accept_key)) < change;
     const Array next = where(accepted, w1, w);
     return std::pair{next, Draw{next, accepted.astype(DType::kF32)}};
   };

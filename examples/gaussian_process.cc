@@ -27,7 +27,7 @@ Array covariance(const Kernel& k, const Array& a, const Array& b) {
   return exp(2 * k.log_amplitude - 0.5 * square(d));
 }
 Array noisy_covariance(const Kernel& k, const Array& x) {
-  return covariance(k, x, x) + exp(2 * k.log_noise) * eye(x.size(), -1, 0, DType::kF64);
+  return covariance(k, x, x) + exp(2 * k.log_noise) * identity(x.size(), DType::kF64);
 }
 
 Array negative_log_likelihood(const Kernel& k, const Array& x, const Array& y) {

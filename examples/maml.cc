@@ -39,14 +39,14 @@ struct Task {
 };
 
 Task draw_task(const random::Key& key) {
-  const auto keys = random::unstack(random::split(key, 4));
-  const Array amplitude = random::uniform(keys[0], {}, DType::kF32, 0.1, 5.0);
-  const Array phase = random::uniform(keys[1], {}, DType::kF32, 0.0, std::numbers::pi);
+  const auto [amplitude_key, phase_key, seen, unseen] = random::split<4>(key);
+  const Array amplitude = random::uniform(amplitude_key, {}, DType::kF32, 0.1, 5.0);
+  const Array phase = random::uniform(phase_key, {}, DType::kF32, 0.0, std::numbers::pi);
   auto points = [&](const random::Key& k) {
     const Array x = random::uniform(k, {10, 1}, DType::kF32, -5.0, 5.0);
     return Points{x, amplitude * sin(x + phase)};
   };
-  return {points(keys[2]), points(keys[3])};
+  return {points(seen), points(unseen)};
 }
 
 Array loss(const Mlp& model, const Points& p) { return mean(square(model(p.x) - p.y)); }

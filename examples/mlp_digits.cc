@@ -60,19 +60,18 @@ void train(const example::Options& options) {
       // Indices beyond the data set continue in its next epoch, in another order.
       const example::Digits batch = batches[epoch * batches.size() + i];
       std::tie(model, state, value) =
-          step(std::move(model), std::move(state), Array(batch.image), Array(batch.label));
+          step(std::move(model), std::move(state), batch.image, batch.label);
     }
     if (epoch % 5 == 4)
       std::printf("epoch %3d  loss %.4f  held out %.4f\n", static_cast<int>(epoch + 1),
-                  value.item<double>(),
-                  score(model, Array(test.image), Array(test.label)).item<double>());
+                  value.item<double>(), score(model, test.image, test.label).item<double>());
   }
-  std::printf("accuracy on training digits %.4f\n",
-              score(model, Array(example::batch_of(digits.train).image),
-                    Array(example::batch_of(digits.train).label))
-                  .item<double>());
+  std::printf(
+      "accuracy on training digits %.4f\n",
+      score(model, example::batch_of(digits.train).image, example::batch_of(digits.train).label)
+          .item<double>());
   std::printf("accuracy on held-out digits %.4f\n",
-              score(model, Array(test.image), Array(test.label)).item<double>());
+              score(model, test.image, test.label).item<double>());
 }
 
 }  // namespace

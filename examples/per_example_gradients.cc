@@ -88,14 +88,14 @@ void train(const example::Options& options) {
   const std::int64_t updates = options.integer("updates", 1, 1e6);
   for (std::int64_t i = 0; i < updates; ++i) {
     const example::Digits batch = batches[i];
-    std::tie(model, state) = step(std::move(model), std::move(state), Array(batch.image),
-                                  Array(batch.label), rngs("noise"));
+    std::tie(model, state) =
+        step(std::move(model), std::move(state), batch.image, batch.label, rngs("noise"));
     if (i % 50 == 49)
       std::printf("update %4d  held out %.4f\n", static_cast<int>(i + 1),
-                  accuracy(model, Array(test.image), Array(test.label)).item<double>());
+                  accuracy(model, test.image, test.label).item<double>());
   }
   std::printf("accuracy on held-out digits %.4f\n",
-              accuracy(model, Array(test.image), Array(test.label)).item<double>());
+              accuracy(model, test.image, test.label).item<double>());
 }
 
 }  // namespace

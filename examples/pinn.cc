@@ -55,9 +55,9 @@ void solve(const example::Options& options) {
   const auto tx = optim::adam(optim::cosine_decay_schedule(1e-2, updates));
   auto state = tx.init(u);
   auto step = jit([&](Network net, auto s, const random::Key& key) {
-    const auto keys = random::unstack(random::split(key));
-    const Array x = random::uniform(keys[0], {points});
-    const Array t = kEnd * random::uniform(keys[1], {points});
+    const auto [x_key, t_key] = random::split<2>(key);
+    const Array x = random::uniform(x_key, {points});
+    const Array t = kEnd * random::uniform(t_key, {points});
     auto [value, gradient] = value_and_grad(loss)(net, x, t);
     auto [updates_now, next] = tx.update(gradient, s, net);
     return std::tuple{optim::apply_updates(net, updates_now), next, value};

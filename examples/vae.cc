@@ -84,7 +84,7 @@ void train(const example::Options& options) {
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
     for (std::int64_t i = 0; i < batches.size(); ++i)
       std::tie(model, state, value) =
-          step(std::move(model), std::move(state), Array(batches[epoch * batches.size() + i].image),
+          step(std::move(model), std::move(state), batches[epoch * batches.size() + i].image,
                rngs("noise"));
     if (epoch % 10 == 9)
       std::printf("epoch %3d  training bound %.2f nats  held out %.2f nats\n",

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -35,6 +38,14 @@ Key split(const Key& key, std::int64_t n = 2);
 Key split(const Key& key, Dims shape);
 Key at(const Key& keys, std::int64_t i);
 std::vector<Key> unstack(const Key& keys);
+// auto [a, b] = split<2>(key);
+template <std::size_t N>
+std::array<Key, N> split(const Key& key) {
+  const std::vector<Key> keys = unstack(split(key, static_cast<std::int64_t>(N)));
+  std::array<Key, N> each;
+  std::copy(keys.begin(), keys.end(), each.begin());
+  return each;
+}
 Key fold_in(const Key& key, const ArrayArg& data);
 
 // Random bits of u8, u16, u32 or u64.

@@ -30,14 +30,18 @@ inline constexpr HasAux has_aux{};
 
 namespace internal {
 
-// A plain number passed where the callable takes an Array is a weakly typed traced scalar.
+// What becomes an Array when it is passed as an argument: a plain number (a weakly typed traced
+// scalar) and an array in host memory.
+template <class T>
+inline constexpr bool kBecomesArray = std::is_arithmetic_v<std::remove_cvref_t<T>> ||
+                                      std::is_same_v<std::remove_cvref_t<T>, HostArray>;
+
 template <class F, class T, class... Rest>
-using PassAs =
-    std::conditional_t<std::is_arithmetic_v<std::remove_cvref_t<T>>, Array, std::remove_cvref_t<T>>;
+using PassAs = std::conditional_t<kBecomesArray<T>, Array, std::remove_cvref_t<T>>;
 
 template <class T>
 auto as_tree(T&& t) {
-  if constexpr (std::is_arithmetic_v<std::remove_cvref_t<T>>)
+  if constexpr (kBecomesArray<T>)
     return ArrayArg(t).array;
   else
     return std::remove_cvref_t<T>(std::forward<T>(t));
@@ -139,7 +143,7 @@ class Jitted {
  private:
   template <class Arg, class T>
   static void add_donors(std::vector<Array*>& donors, T& arg) {
-    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<T>>) {
+    if constexpr (internal::kBecomesArray<T>) {
       donors.push_back(nullptr);
     } else if constexpr (std::is_lvalue_reference_v<Arg> || std::is_const_v<Arg>) {
       donors.resize(donors.size() +

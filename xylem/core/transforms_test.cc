@@ -34,6 +34,24 @@ struct Pair {
   int n = 3;
 };
 
+TEST(Jit, TakesArraysInHostMemory) {
+  auto f = jit([](const Array& x, const Array& y) { return x * y; });
+  HostArray host = HostArray::from(std::vector<float>{1, 2, 3}, {3});
+  const Array device(host);
+  EXPECT_EQ(f(device, 2).to_vector<float>(), (std::vector<float>{2, 4, 6}));
+  EXPECT_EQ(f(host, 2).to_vector<float>(), (std::vector<float>{2, 4, 6}));
+  EXPECT_EQ(f.cache_size(), 1u);
+  // Its memory belongs to the host: moving it in donates nothing.
+  const HostArray kept = host;
+  EXPECT_EQ(f(std::move(host), kept).to_vector<float>(), (std::vector<float>{1, 4, 9}));
+  EXPECT_EQ(kept.to_vector<float>(), (std::vector<float>{1, 2, 3}));
+
+  auto g = [](const Array& x) { return sum(x * x); };
+  EXPECT_EQ(grad(g)(kept).to_vector<float>(), (std::vector<float>{2, 4, 6}));
+  EXPECT_EQ(vmap([](const Array& x) { return x + 1; })(kept).to_vector<float>(),
+            (std::vector<float>{2, 3, 4}));
+}
+
 TEST(Grad, ReturnsTheArgumentsType) {
   auto f = [](const Pair& p) { return sum(p.a * p.a * p.b) * p.n; };
   Pair p{array({1, 2}), array({3, 4}), 3};
@@ -154,6 +172,15 @@ TEST(Matmul, GradientsAreProducts) {
   auto [ga, gb] = grad(f, argnums<0, 1>)(a, b);
   EXPECT_EQ(ga.to_vector<float>(), (std::vector<float>{6, 22, 38, 6, 22, 38}));
   EXPECT_EQ(gb.shape(), (Dims{3, 4}));
+}
+
+TEST(Random, SplitsIntoNamedKeys) {
+  const random::Key key = random::key(7);
+  const auto [a, b, c] = random::split<3>(key);
+  const std::vector<random::Key> each = random::unstack(random::split(key, 3));
+  EXPECT_EQ(a.data.to_vector<std::uint32_t>(), each[0].data.to_vector<std::uint32_t>());
+  EXPECT_EQ(b.data.to_vector<std::uint32_t>(), each[1].data.to_vector<std::uint32_t>());
+  EXPECT_EQ(c.data.to_vector<std::uint32_t>(), each[2].data.to_vector<std::uint32_t>());
 }
 
 TEST(Random, EqualsJaxForSeedZero) {
