@@ -27,6 +27,26 @@ class Tokenizer {
   virtual std::optional<std::int32_t> eos_id() const { return std::nullopt; }
 };
 
+// Text of ids that come one after the other, as a model writes them: an id gives its text as soon
+// as no character in it is open. What comes out in all is `decode` of all ids, but that no more
+// than the last few of them are looked at together. One thread at a time; the tokenizer must live
+// as long.
+class TextStream {
+ public:
+  explicit TextStream(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  // The text that the id completes, often that of the id itself. Ids outside the vocabulary, as a
+  // model with spare rows may draw, stand for no text.
+  std::string add(std::int32_t id);
+  // What is left at the end: the bytes of a character that never became complete.
+  std::string finish();
+
+ private:
+  std::string text_since_read(bool finish);
+  const Tokenizer& tokenizer_;
+  std::vector<std::int32_t> ids_;
+  std::size_t read_ = 0;  // ids whose text is out; those before give them their context
+};
+
 // One token per byte, ids 0 to 255. Exact for any bytes.
 class ByteTokenizer final : public Tokenizer {
  public:

@@ -10,6 +10,7 @@
 #include "xylem/cli/output.h"
 #include "xylem/models/sampler.h"
 #include "xylem/train/run.h"
+#include "xylem/train/training_data.h"
 
 namespace xylem::cli {
 int generate_command(const GenerateArguments& a) {
@@ -18,27 +19,29 @@ int generate_command(const GenerateArguments& a) {
   if (a.max_tokens < 0 || a.max_tokens > INT32_MAX)
     throw_user_error({"generate: --max-tokens", "0 to 2147483647", fmt::format("{}", a.max_tokens),
                       "Give the number of tokens to write"});
-  const ByteTokenizer tokenizer;
-  const std::vector<std::int32_t> prompt = tokenizer.encode(a.prompt);
+  train::TrainedModel trained = train::load_run(a.run);
+  const std::shared_ptr<const Tokenizer> tokenizer = train::make_tokenizer(trained.config);
+  const std::vector<std::int32_t> prompt =
+      train::prompt_tokens(trained.config, *tokenizer, a.prompt);
   if (prompt.empty())
     throw_user_error(
         {"generate: --prompt", "at least one byte", "it is empty", "Give a text to continue"});
-  train::TrainedModel trained = train::load_run(a.run);
   models::Decoder decoder(std::move(trained.model), trained.config.max_target_length);
 
-  // A vocabulary may have more tokens than there are bytes; those stand for no text.
-  const auto text_of = [](std::int32_t token) {
-    return token < 256 ? std::string(1, static_cast<char>(token)) : std::string();
-  };
   std::string text;
+  TextStream stream(*tokenizer);
+  const auto write = [&](const std::string& piece) {
+    text += piece;
+    if (!a.json) put(piece);
+  };
   if (!a.json) put(a.prompt);
   const std::vector<std::int32_t> tokens =
       models::generate(decoder, prompt, a.max_tokens, sampler, [&](std::int32_t token) {
-        const std::string piece = text_of(token);
-        text += piece;
-        if (!a.json) put(piece);
+        if (train::ends_text(trained.config, *tokenizer, token)) return false;
+        write(stream.add(token));
         return true;
       });
+  write(stream.finish());
   if (!a.json) {
     // On a terminal the shell's prompt wants a line of its own; elsewhere the text is all.
     if (::isatty(1) != 0) put("\n");

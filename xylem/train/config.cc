@@ -40,7 +40,10 @@ const ConfigKey kKeys[] = {
     {"train_data_columns", G::kData, &C::train_data_columns,
      "grain: column, or feature of tf.train.Examples, that holds the text; empty: the record",
      kFixed},
-    {"tokenizer_type", G::kData, &C::tokenizer_type, "byte: a token is a byte", kFixed},
+    {"tokenizer_type", G::kData, &C::tokenizer_type,
+     "byte: a token is a byte; huggingface: tokenizer_path, with dataset_type=grain", kFixed},
+    {"tokenizer_path", G::kData, &C::tokenizer_path,
+     "huggingface: a tokenizer.json, or a folder with one", kFixed},
     {"add_bos", G::kData, &C::add_bos,
      "grain: begin documents with the tokenizer's first token, where it has one", kFixed},
     {"add_eos", G::kData, &C::add_eos, "grain: the same for the end", kFixed},
@@ -339,8 +342,10 @@ void validate(const Config& c) {
   const std::int64_t limit = std::int64_t{1} << 30;
   for (const auto& [key, value] : positive)
     require(value <= limit, key, "at most 2^30", number(value), "Give a smaller number");
-  require(c.vocab_size >= 256 && c.vocab_size <= limit, "vocab_size",
-          "at least 256, as tokens are bytes", number(c.vocab_size), "Set vocab_size=256");
+  const bool bytes = c.tokenizer_type == "byte";
+  require(c.vocab_size >= (bytes ? 256 : 1) && c.vocab_size <= limit, "vocab_size",
+          bytes ? "at least 256, as tokens are bytes" : "1 to 2^30", number(c.vocab_size),
+          bytes ? "Set vocab_size=256" : "Set it to the tokenizer's number of tokens");
   const auto one_of = [&](std::string_view key, const std::string& value,
                           std::initializer_list<std::string_view> known) {
     std::string list;
@@ -349,7 +354,13 @@ void validate(const Config& c) {
             value, "Set one of these");
   };
   one_of("dataset_type", c.dataset_type, {"windows", "grain"});
-  one_of("tokenizer_type", c.tokenizer_type, {"byte"});
+  one_of("tokenizer_type", c.tokenizer_type, {"byte", "huggingface"});
+  require(bytes || !c.tokenizer_path.empty(), "tokenizer_path",
+          "a path with tokenizer_type=" + c.tokenizer_type, "an empty text",
+          "Name the tokenizer.json or the folder that holds it");
+  require(bytes || c.dataset_type == "grain", "dataset_type",
+          "grain with tokenizer_type=huggingface",
+          c.dataset_type + ", whose windows are cut from bytes", "Set dataset_type=grain");
   one_of("document_split", c.document_split, {"file", "line", "paragraph"});
   one_of("grain_packing_type", c.grain_packing_type,
          {"first_fit", "best_fit", "concat_then_split"});
@@ -357,7 +368,7 @@ void validate(const Config& c) {
           "Give 0 for never");
   require(c.fim_spm_rate >= 0 && c.fim_spm_rate <= 1, "fim_spm_rate", "0 to 1",
           number(c.fim_spm_rate), "Give 0 for never");
-  require(c.fim_rate == 0 || c.vocab_size >= 259, "vocab_size",
+  require(c.fim_rate == 0 || !bytes || c.vocab_size >= 259, "vocab_size",
           "at least 259 with fim_rate: bytes and three marks", number(c.vocab_size),
           "Set vocab_size=259");
   require(c.trainable_position_size <= limit &&

@@ -26,6 +26,7 @@ struct Config {
   std::string document_split = "paragraph";
   std::string train_data_columns = "text";
   std::string tokenizer_type = "byte";
+  std::string tokenizer_path;
   bool add_bos = true;
   bool add_eos = true;
   bool packing = true;

@@ -132,6 +132,7 @@ TEST_F(ConfigTest, ValuesThatCannotWorkAreRefused) {
            {"max_target_length", "0"},
            {"max_target_length", "4611686018427387904"},
            {"vocab_size", "255"},
+           {"tokenizer_type", "sentencepiece"},
            {"head_dim", "31"},
            {"trainable_position_size", "5"},
            {"remat_policy", "minimal"},
@@ -143,6 +144,18 @@ TEST_F(ConfigTest, ValuesThatCannotWorkAreRefused) {
            {"max_num_checkpoints_to_keep", "0"},
            {"rope_max_timescale", "0"}})
     refused(key, value);
+}
+
+TEST_F(ConfigTest, TokenizersOfFilesNeedAPathAndDocuments) {
+  Config c;
+  c.run_name = "r";
+  c.tokenizer_type = "huggingface";
+  c.vocab_size = 10;
+  EXPECT_NE(error_of([&] { validate(c); }).find("tokenizer_path"), std::string::npos);
+  c.tokenizer_path = "tokenizer.json";
+  EXPECT_NE(error_of([&] { validate(c); }).find("Set dataset_type=grain"), std::string::npos);
+  c.dataset_type = "grain";
+  validate(c);
 }
 
 TEST(Schedule, RisesFallsAndCopesWithShortRuns) {

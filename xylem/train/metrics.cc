@@ -44,7 +44,8 @@ std::string format_metrics(const StepMetrics& m) {
   w.field("mfu", m.mfu);
   if (m.eval_loss) {
     w.field("eval_loss", *m.eval_loss);
-    w.field("eval_bits_per_byte", bits_per_byte(*m.eval_loss));
+    w.field(m.byte_tokens ? "eval_bits_per_byte" : "eval_bits_per_token",
+            bits_per_byte(*m.eval_loss));
   }
   w.end_object();
   return w.take();
@@ -65,7 +66,8 @@ std::optional<StepMetrics> parse_metrics(std::string_view line) {
                 .tokens_per_second = number("tokens_per_second"),
                 .step_seconds = number("step_seconds"),
                 .mfu = number("mfu"),
-                .eval_loss = std::nullopt};
+                .eval_loss = std::nullopt,
+                .byte_tokens = !j.contains("eval_bits_per_token")};
   if (j.contains("eval_loss")) m.eval_loss = number("eval_loss");
   return m;
 }

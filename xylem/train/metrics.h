@@ -23,6 +23,7 @@ struct StepMetrics {
   double step_seconds = 0;
   double mfu = 0;
   std::optional<double> eval_loss;  // after this step, over the validation text
+  bool byte_tokens = true;  // whether a token is a byte, so that losses can be given by byte
 };
 
 // Nats per token to bits per byte, a token being `bytes_per_token` bytes.

@@ -194,10 +194,11 @@ std::string report_html(const ReportInput& in) {
         std::find_if(in.metrics.rbegin(), in.metrics.rend(),
                      [](const StepMetrics& m) { return m.eval_loss.has_value(); });
     if (evaluated != in.metrics.rend())
-      s += table_row("validation",
-                     fmt::format("{:.4f} nats per token, {:.4f} bits per byte (step {})",
-                                 *evaluated->eval_loss, bits_per_byte(*evaluated->eval_loss),
-                                 evaluated->step));
+      s += table_row(
+          "validation",
+          fmt::format("{:.4f} nats per token, {:.4f} bits per {} (step {})", *evaluated->eval_loss,
+                      bits_per_byte(*evaluated->eval_loss),
+                      in.config.tokenizer_type == "byte" ? "byte" : "token", evaluated->step));
     s += table_row("median step", fmt::format("{:.2f} ms, {:.0f} tokens per second", median * 1e3,
                                               median > 0 ? tokens / median : 0));
   }

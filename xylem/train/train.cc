@@ -136,11 +136,11 @@ class Training {
     progress_.finish();
     if (stopped && next_step_ < config_.steps) return stop();
     write_report("finished", /*sample=*/true);
-    progress_.note(fmt::format(
-        "finished {} steps{}; report: {}", next_step_,
-        last_eval_ ? fmt::format(", validation {:.4f} bits per byte", bits_per_byte(*last_eval_))
-                   : "",
-        folder_.report()));
+    progress_.note(fmt::format("finished {} steps{}; report: {}", next_step_,
+                               last_eval_ ? fmt::format(", validation {:.4f} bits per {}",
+                                                        bits_per_byte(*last_eval_), unit())
+                                          : "",
+                               folder_.report()));
     return TrainStatus::kFinished;
   }
 
@@ -186,6 +186,7 @@ class Training {
     ++finished_;
     const bool bad = (std::isnan(m.loss) && config_.abort_on_nan_loss) ||
                      (std::isinf(m.loss) && config_.abort_on_inf_loss);
+    m.byte_tokens = config_.tokenizer_type == "byte";
     if (evaluates && !bad) {
       m.eval_loss = last_eval_ = data_->evaluate(state_.params);
     }
@@ -194,8 +195,8 @@ class Training {
     if (bad) fail(m);
     progress_.step(m);
     if (m.eval_loss)
-      progress_.note(fmt::format("step {}: validation loss {:.4f}, {:.4f} bits per byte",
-                                 m.step + 1, *m.eval_loss, bits_per_byte(*m.eval_loss)));
+      progress_.note(fmt::format("step {}: validation loss {:.4f}, {:.4f} bits per {}", m.step + 1,
+                                 *m.eval_loss, bits_per_byte(*m.eval_loss), unit()));
   }
 
   [[noreturn]] void fail(const StepMetrics& m) {
@@ -305,7 +306,9 @@ class Training {
     if (sample && config_.max_predict_length > 0) {
       if (in.prompt.empty()) {
         std::vector<std::int32_t> tokens = data_->prompt();
-        std::erase_if(tokens, [&](std::int32_t t) { return t >= tokenizer_->vocab_size(); });
+        std::erase_if(tokens, [&](std::int32_t t) {
+          return t >= tokenizer_->vocab_size() || t == tokenizer_->bos_id();
+        });
         in.prompt = tokenizer_->decode(tokens);
       }
       in.sample = make_sample(in.prompt);
@@ -318,18 +321,22 @@ class Training {
     }
   }
 
+  const char* unit() const { return config_.tokenizer_type == "byte" ? "byte" : "token"; }
+
   std::string make_sample(const std::string& prompt) {
     if (config_.max_target_length < 2) return "";
     models::Decoder decoder(state_.params, config_.max_target_length);
     models::Sampler sampler({.temperature = config_.decode_sampling_temperature});
+    const std::vector<std::int32_t> tokens = prompt_tokens(config_, *tokenizer_, prompt);
+    if (tokens.empty()) return "";
     std::string text;
-    models::generate(decoder, tokenizer_->encode(prompt), config_.max_predict_length, sampler,
-                     [&](std::int32_t token) {
-                       if (token < tokenizer_->vocab_size())
-                         text += tokenizer_->decode({&token, 1});
-                       return !stop_requested();
-                     });
-    return text;
+    TextStream stream(*tokenizer_);
+    models::generate(decoder, tokens, config_.max_predict_length, sampler, [&](std::int32_t token) {
+      if (ends_text(config_, *tokenizer_, token)) return false;
+      text += stream.add(token);
+      return !stop_requested();
+    });
+    return text + stream.finish();
   }
 
   RunFolder folder_;

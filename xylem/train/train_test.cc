@@ -106,6 +106,43 @@ TEST_F(TrainTest, TheAbstractModelHasTheShapesOfTheRealOne) {
   EXPECT_EQ(a[0], "embed.embedding f32[256,8]");
 }
 
+TEST_F(TrainTest, TokenizersOfFilesGiveTheTokens) {
+  write_file(
+      at("tokenizer.json"),
+      R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "Ċ": 3, "Ġ": 4, "<e>": 5},
+                 "merges": ["a b"]}, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+                 "decoder": {"type": "ByteLevel"}, "added_tokens": [{"id": 5, "content": "<e>"}]})");
+  write_file(at("tokenizer_config.json"), R"({"eos_token": "<e>"})");
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += std::string("ab a b abab").substr(0, 2 + i % 9) + "\n";
+  write_file(at("letters"), text);
+  config_.dataset_type = "grain";
+  config_.dataset_path = at("letters");
+  config_.document_split = "line";
+  config_.tokenizer_type = "huggingface";
+  config_.tokenizer_path = at("tokenizer.json").substr(0, at("tokenizer.json").rfind('/'));
+  config_.vocab_size = 6;
+  config_.steps = 4;
+  config_.max_predict_length = 8;
+  EXPECT_EQ(train({config_, {at("letters-run")}}, {.out = out_}), TrainStatus::kFinished);
+  EXPECT_NE(read_file(at("letters-run/metrics.jsonl")).find("eval_bits_per_token"),
+            std::string::npos);
+  const auto refused = [&](const char* part) {
+    try {
+      train({config_, {at("refused")}}, {.out = out_});
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+      return;
+    }
+    ADD_FAILURE() << "not refused: " << part;
+  };
+  config_.vocab_size = 5;
+  refused("Set vocab_size=6");
+  config_.vocab_size = 6;
+  config_.tokenizer_path = at("absent");
+  refused("absent");
+}
+
 TEST_F(TrainTest, DocumentsArePackedAndResumedExactly) {
   std::string lines, chats;
   for (int i = 0; i < 90; ++i) {

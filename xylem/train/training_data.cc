@@ -11,9 +11,11 @@
 
 #include "xylem/base/bytes.h"
 #include "xylem/base/error.h"
+#include "xylem/base/file.h"
 #include "xylem/base/tokenizer.h"
 #include "xylem/core/transforms.h"
 #include "xylem/data/language_model.h"
+#include "xylem/models/tokenizers/hf_tokenizer.h"
 #include "xylem/train/dataset.h"
 
 namespace xylem::train {
@@ -158,6 +160,11 @@ data::LmOptions lm_options(const Config& c) {
   return o;
 }
 
+// What says which tokens a text has.
+std::string tokenizer_contents(const std::string& path) {
+  return read_file(is_directory(path) ? path + "/tokenizer.json" : path);
+}
+
 HostArray pad_rows(const HostArray& a, std::int64_t rows) {
   if (a.dims()[0] == rows) return a;
   Dims dims = a.dims();
@@ -202,6 +209,7 @@ class DocumentData final : public TrainingData {
       documents_ += n - held;
       training.push_back({held > 0 ? all.slice(0, n - held) : all, part.weight});
     }
+    if (config.tokenizer_type != "byte") contents += tokenizer_contents(config.tokenizer_path);
     hash_ = fmt::format("{:016x}", hash64(contents));
     for (const Mixture& part : parse_mixture("grain_eval_files", config.grain_eval_files))
       held_out.push_back(open_documents(config, part.path));
@@ -277,8 +285,27 @@ class DocumentData final : public TrainingData {
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> make_tokenizer(const Config&) {
-  return std::make_shared<ByteTokenizer>();
+std::shared_ptr<const Tokenizer> make_tokenizer(const Config& c) {
+  if (c.tokenizer_type == "byte") return std::make_shared<ByteTokenizer>();
+  std::shared_ptr<const Tokenizer> t = models::HfTokenizer::open(c.tokenizer_path);
+  const std::int64_t needed = t->vocab_size() + (c.fim_rate > 0 ? 3 : 0);
+  if (c.vocab_size < needed)
+    throw_user_error({"configuration key vocab_size",
+                      fmt::format("at least {}: the tokens of {}{}", needed, c.tokenizer_path,
+                                  c.fim_rate > 0 ? " and three marks of fim_rate" : ""),
+                      fmt::format("{}", c.vocab_size), fmt::format("Set vocab_size={}", needed)});
+  return t;
+}
+
+std::vector<std::int32_t> prompt_tokens(const Config& c, const Tokenizer& tokenizer,
+                                        std::string_view prompt) {
+  std::vector<std::int32_t> tokens = tokenizer.encode(prompt);
+  if (c.add_bos && tokenizer.bos_id()) tokens.insert(tokens.begin(), *tokenizer.bos_id());
+  return tokens;
+}
+
+bool ends_text(const Config& c, const Tokenizer& tokenizer, std::int32_t token) {
+  return c.add_eos && tokenizer.eos_id() == token;
 }
 
 std::unique_ptr<TrainingData> TrainingData::open(const Config& config,

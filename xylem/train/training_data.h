@@ -48,6 +48,12 @@ class TrainingData {
 };
 
 // What turns the run's documents into tokens.
+// UserError or EnvironmentError if tokenizer_path is none, or vocab_size too small for it.
 std::shared_ptr<const Tokenizer> make_tokenizer(const Config& config);
+// Tokens of a text that the model is to continue, as documents begin.
+std::vector<std::int32_t> prompt_tokens(const Config& config, const Tokenizer& tokenizer,
+                                        std::string_view prompt);
+// Whether the model has said with this token that its text ends.
+bool ends_text(const Config& config, const Tokenizer& tokenizer, std::int32_t token);
 
 }  // namespace xylem::train
