@@ -155,6 +155,35 @@ def test_pyarrow_reads_our_files(xylem, tmp_path, options):
     assert (first["i"].min, first["i"].max, first["i"].null_count) == (min(values), max(values), len(group) - len(values))
 
 
+@pytest.mark.parametrize("options", ["", ",data_page:2,zstd", ",page_rows:5", ",row_group_rows:30", ",dictionary:false,delta"])
+def test_lists_of_pairs_become_maps_where_that_is_asked(xylem, tmp_path, options):
+    r = random.Random(options)
+    rows = []
+    for i in range(120):
+        rows.append({"m": maybe(r, [[f"k{r.randrange(9)}", maybe(r, r.randrange(100))] for _ in range(r.randrange(4))]), "i": i,
+                     "deep": [[r.randrange(9), maybe(r, [maybe(r, {"a": "x", "b": r.random()}) for _ in range(r.randrange(3))])]
+                              for _ in range(r.randrange(3))],
+                     "empty": maybe(r, []), "none": None})
+    rows[0] |= {"m": [["k", 1]], "deep": [[1, [{"a": "y", "b": 0.5}]]], "empty": []}
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(x) + "\n" for x in rows))
+    built.run(xylem, "data", "convert", tmp_path / "a.jsonl", "--out", tmp_path / "b.parquet", "--options", "maps:m+deep+empty" + options)
+    t = pq.read_table(tmp_path / "b.parquet", page_checksum_verification=True)
+    assert [t.schema.field(k).type for k in ("m", "empty", "none")] == [pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.null()), pa.null()]
+    assert pa.types.is_map(t.schema.field("deep").type) and t.schema.field("deep").type.key_type == pa.int64()
+    pairs = [x | {k: x[k] and [tuple(p) for p in x[k]] for k in ("m", "deep", "empty")} for x in rows]
+    assert t.to_pylist() == pairs
+    assert [line["fields"] for line in cat(xylem, tmp_path / "b.parquet")] == rows
+    built.run(xylem, "data", "verify", tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize("value", ["1", "[1]", "[[1]]", "[[null, 1]]", "[[[1], 1]]", '{"a": 1}'])
+def test_what_is_no_map_is_refused(xylem, tmp_path, value):
+    (tmp_path / "a.jsonl").write_text(f'{{"m": {value}}}\n')
+    status, _, err = built.run(xylem, "data", "convert", tmp_path / "a.jsonl", "--out", tmp_path / "b.parquet", "--options", "maps:m", check=False)
+    assert status == 1 and b'map "m": a list of pairs' in err
+    assert not (tmp_path / "b.parquet").exists()
+
+
 def test_arrays_keep_their_types(xylem, tmp_path):
     import numpy as np
     arrays = {"f16": np.arange(6, dtype="f2").reshape(3, 2), "f32": np.ones((3, 2, 2), "f4"), "i8": np.arange(3, dtype="i1"),

@@ -27,6 +27,7 @@ struct Shape {
   struct Field;
   Kind kind = Kind::kNull;
   DType dtype = DType::kF32;  // of kArray: 0-d arrays, as leaves
+  bool map = false;           // kList: of structs {key, value}, as a Parquet map
   std::vector<Shape> items;   // kList: one
   std::vector<Field> fields;
 };
@@ -43,11 +44,11 @@ const char* kind_name(Kind k) {
 }
 
 Shape leaf_of(DType t) {
-  if (t == DType::kBool) return {Kind::kBool, t, {}, {}};
+  if (t == DType::kBool) return {Kind::kBool, t, false, {}, {}};
   if (is_complex(t) || (is_float(t) && dtype_bits(t) < 16))
     throw_user_error({"write parquet", "arrays of numbers that Parquet has", dtype_name(t),
                       "Convert them to f32 first"});
-  return {Kind::kArray, t == DType::kBF16 ? DType::kF32 : t, {}, {}};
+  return {Kind::kArray, t == DType::kBF16 ? DType::kF32 : t, false, {}, {}};
 }
 
 Shape shape_of(const Value& v) {
@@ -252,6 +253,12 @@ class ParquetWriter final : public RecordWriter {
     options_.row_group_rows =
         static_cast<std::size_t>(text.take_int("row_group_rows", 1 << 20, 1, INT32_MAX));
     options_.page_rows = static_cast<std::size_t>(text.take_int("page_rows", 20000, 1, INT32_MAX));
+    if (text.take("maps", value))
+      for (std::size_t at = 0; at <= value.size();) {
+        const std::size_t end = std::min(value.find('+', at), value.size());
+        maps_.push_back(value.substr(at, end - at));
+        at = end + 1;
+      }
     text.finish();
     sink_->write("PAR1");
   }
@@ -259,6 +266,8 @@ class ParquetWriter final : public RecordWriter {
 
   void write(const Record& r) override {
     pending_.push_back(r.fields);
+    for (auto& [name, v] : pending_.back())
+      if (is_map(name)) name_pairs(name, v);
     pending_bytes_ += size_of(Value(r.fields));
     if (pending_.size() >= options_.row_group_rows || pending_bytes_ >= (std::size_t{64} << 20))
       flush();
@@ -316,10 +325,58 @@ class ParquetWriter final : public RecordWriter {
     return n;
   }
 
+  // ---- maps: lists of pairs in records, lists of structs on the way to the file
+
+  bool is_map(const std::string& name) const {
+    return std::find(maps_.begin(), maps_.end(), name) != maps_.end();
+  }
+
+  static void name_pairs(const std::string& name, Value& v) {
+    const auto refuse = [&] {
+      throw_user_error({fmt::format("write parquet: map \"{}\"", name),
+                        "a list of pairs [key, value], whose keys are not null",
+                        fmt::format("{:.100}", to_json(v)), "Leave it out of maps"});
+    };
+    if (v.is_null()) return;
+    const auto* pairs = v.get_if<List>();
+    if (pairs == nullptr) refuse();
+    List named;
+    for (const Value& pair : *pairs) {
+      const auto* two = pair.get_if<List>();
+      if (two == nullptr || two->size() != 2 || (*two)[0].is_null() || (*two)[0].get_if<List>() ||
+          (*two)[0].get_if<Fields>() || (*two)[0].get_if<HostArray>())
+        refuse();
+      named.push_back(Value(Fields{{"key", (*two)[0]}, {"value", (*two)[1]}}));
+    }
+    v = Value(std::move(named));
+  }
+
+  void mark_maps() {
+    for (auto& [name, s] : schema_.fields) {
+      if (!is_map(name)) continue;
+      s.kind = Kind::kList;
+      s.map = true;
+      if (!s.items.empty() && s.items[0].kind == Kind::kStruct) continue;
+      // No entry tells of what kind keys are.
+      Shape entry, key;
+      entry.kind = Kind::kStruct;
+      key.kind = Kind::kText;
+      entry.fields = {{"key", key}, {"value", Shape{}}};
+      s.items.assign(1, entry);
+    }
+  }
+
   // ---- schema
 
   void add_columns(const Shape& s, std::vector<std::string> path, int def, int rep) {
-    if (s.kind == Kind::kList) {
+    if (s.map) {
+      path.push_back("key_value");
+      path.push_back("key");
+      // A key is there where its entry is, so it has no level of its own.
+      add_columns(s.items[0].fields[0].shape, path, def + 1, rep + 1);
+      path.back() = "value";
+      add_columns(s.items[0].fields[1].shape, path, def + 2, rep + 1);
+    } else if (s.kind == Kind::kList) {
       path.push_back("list");
       path.push_back("element");
       static const Shape kNothing;
@@ -347,7 +404,7 @@ class ParquetWriter final : public RecordWriter {
   static void count_nodes(const Shape& s, std::size_t& n) {
     ++n;
     if (s.kind == Kind::kList) {
-      ++n;
+      if (!s.map) ++n;  // of a map, the repeated group is the entry itself
       static const Shape kNothing;
       count_nodes(s.items.empty() ? kNothing : s.items[0], n);
     }
@@ -365,9 +422,27 @@ class ParquetWriter final : public RecordWriter {
     for (const auto& [name, f] : schema_.fields) write_node(w, name, f);
   }
 
-  static void write_node(ThriftWriter& w, const std::string& name, const Shape& s) {
+  static void write_node(ThriftWriter& w, const std::string& name, const Shape& s,
+                         bool required = false) {
     w.begin_struct();
-    if (s.kind == Kind::kList) {
+    if (s.map) {
+      w.put_i32(3, 1);
+      w.put_binary(4, name);
+      w.put_i32(5, 1);
+      w.put_i32(6, 1);
+      w.begin_struct_field(10);
+      w.begin_struct_field(2);
+      w.end_struct();
+      w.end_struct();
+      w.end_struct();
+      w.begin_struct();
+      w.put_i32(3, 2);
+      w.put_binary(4, "key_value");
+      w.put_i32(5, 2);
+      w.end_struct();
+      write_node(w, "key", s.items[0].fields[0].shape, true);
+      write_node(w, "value", s.items[0].fields[1].shape);
+    } else if (s.kind == Kind::kList) {
       w.put_i32(3, 1);
       w.put_binary(4, name);
       w.put_i32(5, 1);
@@ -394,7 +469,7 @@ class ParquetWriter final : public RecordWriter {
       const LeafType leaf = leaf_type(s);
       w.put_i32(1, static_cast<int>(leaf.type));
       if (leaf.type == Type::kFixed) w.put_i32(2, leaf.length);
-      w.put_i32(3, 1);
+      w.put_i32(3, required ? 0 : 1);
       w.put_binary(4, name);
       if (leaf.converted >= 0) w.put_i32(6, leaf.converted);
       if (leaf.logical != nullptr) {
@@ -459,6 +534,16 @@ class ParquetWriter final : public RecordWriter {
       const std::size_t first = column;
       for (std::size_t i = 0; i < n; ++i) {
         column = first;
+        if (s.map) {
+          const Fields& entry = *(*list)[i].get_if<Fields>();
+          const int entry_rep = i == 0 ? rep : list_rep + 1;
+          Column& key = columns_[column++];
+          key.reps.push_back(static_cast<std::uint32_t>(entry_rep));
+          key.defs.push_back(static_cast<std::uint32_t>(def + 2));
+          put_leaf(key, item.fields[0].shape, entry[0].second);
+          put(item.fields[1].shape, entry[1].second, column, entry_rep, def + 2, list_rep + 1);
+          continue;
+        }
         put(item, array != nullptr ? row_of(*array, i) : (*list)[i], column,
             i == 0 ? rep : list_rep + 1, def + 2, list_rep + 1);
       }
@@ -548,6 +633,7 @@ class ParquetWriter final : public RecordWriter {
     for (const Fields& f : pending_) merge_fields(merged, f, "");
     if (!has_schema_) {
       schema_ = merged;
+      mark_maps();
       for (const auto& [name, f] : schema_.fields) add_columns(f, {name}, 0, 0);
       for (Column& c : columns_) c.def += 1;
       has_schema_ = true;
@@ -895,7 +981,8 @@ class ParquetWriter final : public RecordWriter {
 
   std::unique_ptr<ByteSink> sink_;
   WriterOptions options_;
-  Shape schema_{Kind::kStruct, DType::kF32, {}, {}};
+  Shape schema_{Kind::kStruct, DType::kF32, false, {}, {}};
+  std::vector<std::string> maps_;  // fields that are written as maps
   bool has_schema_ = false;
   std::vector<Column> columns_;
   std::vector<Fields> pending_;
