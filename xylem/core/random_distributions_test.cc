@@ -19,8 +19,6 @@ using random::Key;
 using random::KeyImpl;
 using testing::Golden;
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 const Golden& file() {
   static const Golden g = Golden::load("core_random.json");
   return g;
