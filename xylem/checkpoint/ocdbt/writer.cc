@@ -204,7 +204,7 @@ void DataFileWriter::close() {
 }
 
 void write_database(const FileSystem& fs, const std::string& directory, std::vector<KeyValue> keys,
-                    const Config& config, bool durable) {
+                    const Config& config, bool durable, std::uint64_t generation) {
   std::sort(keys.begin(), keys.end(),
             [](const KeyValue& a, const KeyValue& b) { return a.key < b.key; });
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -219,6 +219,7 @@ void write_database(const FileSystem& fs, const std::string& directory, std::vec
   Manifest m;
   m.config = config;
   Version v;
+  v.generation = generation;
   v.commit_time_ns =
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                      std::chrono::system_clock::now().time_since_epoch())

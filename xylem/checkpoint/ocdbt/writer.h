@@ -51,9 +51,9 @@ struct KeyValue {
 // Writes the nodes of a database of these keys (in any order, each once), then its manifest. The
 // values' files must be closed. If `durable`, readers see the old database or the new one, after a
 // crash too; otherwise only the files' contents are flushed, for a directory that is committed
-// later.
+// later. The database has one version, of the generation given.
 void write_database(const FileSystem& fs, const std::string& directory, std::vector<KeyValue> keys,
-                    const Config& config, bool durable = true);
+                    const Config& config, bool durable = true, std::uint64_t generation = 1);
 
 // Writes into `directory` a database of all keys of the databases in the directories `children`
 // below it (each with a final slash), which keep their data. Later children win. UserError if one

@@ -73,6 +73,7 @@ class TreeItem final : public Item {
   }
   std::string file(std::string_view name) const { return join_path(directory_, name); }
 
+  bool has_process_databases() const;
   void check_names(const std::set<std::string>& names, const Report& f) const;
   void check_array_metadatas(const std::set<std::string>& names, const Report& f) const;
   void load() const;
@@ -261,7 +262,10 @@ void TreeItem::check(const Report& f, const Progress& progress) const {
   }
   check_names(names, f);
   check_array_metadatas(names, f);
-  if (!fs_.is_file(file(kTreeMetadata)) && fs_.is_directory(file("array_metadatas")))
+  // Trees older than this file have none of what Orbax writes beside it.
+  if (!fs_.is_file(file(kTreeMetadata)) &&
+      (fs_.is_directory(file("array_metadatas")) || fs_.is_file(file(kStepMetadata)) ||
+       fs_.is_file(file(kShardingFile)) || has_process_databases()))
     f(kTreeMetadata, "it is absent");
   if (fs_.exists(file(kShardingFile)) && !fs_.is_file(file(kShardingFile)))
     f(kShardingFile, "it is no file");
@@ -269,6 +273,12 @@ void TreeItem::check(const Report& f, const Progress& progress) const {
     if (!l.sharding.empty())
       if (const std::string defect = sharding_defect(l.sharding); !defect.empty())
         f(kShardingFile, fmt::format("the sharding of {}: {}", path_text(l.path), defect));
+}
+
+bool TreeItem::has_process_databases() const {
+  for (const DirectoryEntry& e : fs_.list(directory_))
+    if (e.is_directory && e.name.starts_with("ocdbt.process_")) return true;
+  return false;
 }
 
 // Every array in the store belongs to a leaf.
