@@ -55,8 +55,6 @@ void fit(const example::Options& options) {
   const Array x = random::uniform(random::key(0), {n}, DType::kF64, -2.0, 2.0);
   const Array y = truth(x) + noise * random::normal(random::key(1), {n}, DType::kF64);
 
-  const Array zero = zeros({}, DType::kF64);
-  Kernel kernel{.log_amplitude = zero, .log_length = zero, .log_noise = zero};
   // A gradient step scaled by the curvature: Newton's, with eigenvalues made positive so that it
   // goes downhill where the function is not convex, halved until the likelihood rises.
   auto loss = [&](const Array& v) { return negative_log_likelihood({v(0), v(1), v(2)}, x, y); };
@@ -66,7 +64,7 @@ void fit(const example::Options& options) {
     return std::tuple{value, gradient, matmul(q, matmul(q.T(), gradient) / maximum(abs(w), 1e-3))};
   });
   auto value_at = jit(loss);
-  Array v = stack({kernel.log_amplitude, kernel.log_length, kernel.log_noise});
+  Array v = zeros({3}, DType::kF64);
   for (int step = 0; step < 50; ++step) {
     const auto [value, gradient, d] = direction(v);
     const double size = linalg::norm(gradient).item<double>();
@@ -78,7 +76,7 @@ void fit(const example::Options& options) {
       rate /= 2;
     v = v - rate * d;
   }
-  kernel = {v(0), v(1), v(2)};
+  const Kernel kernel{v(0), v(1), v(2)};
 
   const Array x_new = linspace(-1.8, 1.8, 50).astype(DType::kF64);
   const auto [mean_new, variance] = jit(predict)(kernel, x, y, x_new);

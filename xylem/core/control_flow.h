@@ -36,16 +36,17 @@ void check_structure(const char* what, const A& expected, const B& given) {
 // Returns pair(last carry, ys stacked). Differentiable in both modes.
 template <class F, class Carry, class Xs>
 auto scan(F&& f, const Carry& init, const Xs& xs, const ScanOptions& options = {}) {
-  using Y = std::decay_t<decltype(std::get<1>(f(init, xs)))>;
   auto carry0 = internal::as_tree(init);
+  auto inputs = internal::as_tree(xs);
+  using Y = std::decay_t<decltype(std::get<1>(f(carry0, inputs)))>;
   std::size_t n = tree::leaves<Array>(carry0).size();
   std::optional<Y> y;
   internal::ScanFlat r = internal::scan(
-      tree::leaves<Array>(carry0), tree::leaves<Array>(xs), options.length, options.reverse,
+      tree::leaves<Array>(carry0), tree::leaves<Array>(inputs), options.length, options.reverse,
       options.unroll,
       [&](std::span<const Array> in) {
         auto c = tree::unflatten<Array>(carry0, in.first(n));
-        auto x = tree::unflatten<Array>(xs, in.subspan(n));
+        auto x = tree::unflatten<Array>(inputs, in.subspan(n));
         auto [next, out] = f(c, x);
         internal::check_structure("scan", carry0, next);
         std::vector<Array> all = tree::leaves<Array>(next);

@@ -29,9 +29,10 @@ std::vector<Array> associative_scan(std::span<const Array> elems, bool reverse, 
 
 }  // namespace internal
 
-// f of each slice of the leading axis of xs, stacked; one after the other, or in batches by vmap.
+// f of each slice of the leading axis, stacked; one after the other, or in batches by vmap.
 template <class F, class Xs>
-auto map(F&& f, const Xs& xs, const MapOptions& options = {}) {
+auto map(F&& f, const Xs& mapped, const MapOptions& options = {}) {
+  auto xs = internal::as_tree(mapped);
   using Y = std::decay_t<decltype(f(xs))>;
   std::optional<Y> y;
   std::vector<Array> r = internal::map_batched(

@@ -105,6 +105,18 @@ TEST(Scan, CumulativeSumAndItsGradient) {
   EXPECT_EQ(jit(grad(f))(xs).to_vector<float>(), g.to_vector<float>());
 }
 
+TEST(Scan, TakesNumbersAndHostArrays) {
+  const HostArray xs = HostArray::from(std::vector<float>{1, 2, 3}, {3});
+  auto step = [](const Array& carry, const Array& x) { return std::pair{carry + x, carry * x}; };
+  for (const auto& [sum, products] : {scan(step, 0.0, xs), scan(step, 0, Array(xs))}) {
+    EXPECT_EQ(sum.dtype(), DType::kF32);
+    EXPECT_EQ(sum.item<float>(), 6);
+    EXPECT_EQ(products.to_vector<float>(), (std::vector<float>{0, 2, 9}));
+  }
+  EXPECT_EQ(map([](const Array& x) { return x * x; }, xs).to_vector<float>(),
+            (std::vector<float>{1, 4, 9}));
+}
+
 TEST(Cond, DifferentiatesTheBranchTaken) {
   auto f = [](const Array& x) {
     return cond(
