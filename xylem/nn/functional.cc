@@ -40,12 +40,14 @@ Array leaky_relu(const ArrayArg& x, double negative_slope) {
 }
 
 Array softmax(const ArrayArg& x, int axis) {
+  if (x.array.size() == 0) return exp(x);
   Array m = stop_gradient(max(x, axis, true));
   Array e = exp(subtract(x, m));
   return e / sum(e, axis, true);
 }
 
 Array log_softmax(const ArrayArg& x, int axis) {
+  if (x.array.size() == 0) return exp(x);
   Array shifted = subtract(x, stop_gradient(max(x, axis, true)));
   return shifted - log(sum(exp(shifted), axis, true));
 }

@@ -116,6 +116,7 @@ Array logaddexp2(const ArrayArg& x, const ArrayArg& y) {
 Array heaviside(const ArrayArg& x, const ArrayArg& at_zero) {
   CallSite site(x.where);
   auto [a, b] = promoted("heaviside", x, at_zero, true);
+  need_real("heaviside", a, x.where);
   return where(isnan(a), a, where(less(a, 0.0), zeros_like(a), where(a == 0.0, b, ones_like(a))));
 }
 
@@ -203,14 +204,10 @@ std::pair<Array, Array> modf(const ArrayArg& x) {
 
 Array isclose(const ArrayArg& x, const ArrayArg& y, double rtol, double atol, bool equal_nan) {
   CallSite site(x.where);
-  auto [a, b] = promoted("isclose", x, y);
-  if (is_bool(a.dtype())) {
-    a = a.astype(DType::kI32);
-    b = b.astype(DType::kI32);
-  }
+  auto [a, b] = promoted("isclose", x, y, true);
   DType t = is_complex(a.dtype()) ? abs(a).dtype() : a.dtype();
   Array near = abs(a - b).astype(t) <= constant(t, {}, atol) + constant(t, {}, rtol) * abs(b);
-  Array close = (a == b) | (isfinite(a) & isfinite(b) & near);
+  Array close = (a == b) | (isfinite(b) & near);
   return equal_nan ? close | (isnan(a) & isnan(b)) : close;
 }
 
@@ -261,7 +258,9 @@ Array rad2deg(const ArrayArg& x) {
 Array angle(const ArrayArg& x) {
   CallSite site(x.where);
   if (is_complex(x.array.dtype())) return arctan2(imag(x), real(x));
+  // As in JAX, a scalar is at least f32.
   Array a = inexact(x);
+  if (a.ndim() == 0 && dtype_bits(a.dtype()) < 32) a = a.astype(DType::kF32);
   return arctan2(zeros_like(a), a);
 }
 Array rint(const ArrayArg& x) {
@@ -271,6 +270,7 @@ Array rint(const ArrayArg& x) {
 
 Array bitwise_count(const ArrayArg& x) {
   CallSite site(x.where);
+  if (is_bool(x.array.dtype())) return x.array.astype(DType::kU8);
   if (!is_integer(x.array.dtype()))
     throw_user_error({"bitwise_count", "an integer array is needed", x.array.type_string(),
                       "Convert with astype"},
@@ -310,14 +310,20 @@ Array choose(const ArrayArg& which, std::span<const Array> choices) {
     throw_user_error({"choose", "at least one choice is needed", "none was given",
                       "Pass the arrays to choose from"},
                      CallSite::outermost(which.where));
+  if (!is_integer(which.array.dtype()))
+    throw_user_error({"choose", "an array of integers is needed", which.array.type_string(),
+                      "Convert with astype"},
+                     CallSite::outermost(which.where));
   Array r = choices[0];
   for (std::size_t i = 1; i < choices.size(); ++i)
-    r = where(equal(which, static_cast<int>(i)), choices[i], r);
+    r = where(greater_equal(which, static_cast<int>(i)), choices[i], r);
   return r;
 }
 
 Array view(const ArrayArg& x, DType to) {
   CallSite site(x.where);
+  if (is_bool(x.array.dtype()) && !is_bool(to)) return view(x.array.astype(DType::kU8), to);
+  if (is_bool(to) && !is_bool(x.array.dtype())) return view(x, DType::kU8) != 0;
   Array a = x.array;
   int from_bits = dtype_bits(a.dtype()), to_bits = dtype_bits(to);
   if (from_bits < to_bits) {

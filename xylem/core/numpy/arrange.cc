@@ -141,6 +141,10 @@ Array vander(const ArrayArg& x, std::int64_t n, bool increasing) {
 // --- axes ---------------------------------------------------------------------------------------
 
 Array permute_dims(const ArrayArg& x, Dims permutation) {
+  for (std::int64_t d : permutation)
+    if (d < 0)
+      refuse("permute_dims", "axes that are not negative", fmt::format("{}", d), "Use transpose",
+             x.where);
   return transpose(x, std::move(permutation));
 }
 Array matrix_transpose(const ArrayArg& x) { return swapaxes(x, -1, -2); }
@@ -361,10 +365,7 @@ Array insert(const ArrayArg& x, std::int64_t index, const ArrayArg& values, int 
   CallSite site(x.where);
   int a = axis_of(axis, x.array.ndim(), "insert", x.where);
   std::int64_t n = x.array.shape()[a];
-  if (index < -n || index > n)
-    refuse("insert", fmt::format("an index in [-{}, {}]", n, n), fmt::format("{}", index),
-           "Give a position of the axis", x.where);
-  if (index < 0) index += n;
+  index = std::clamp<std::int64_t>(index < 0 ? index + n : index, 0, n);
   Dims shape = x.array.shape();
   shape[a] = values.array.ndim() == x.array.ndim() ? values.array.shape()[a] : 1;
   Array v = values.array.astype(x.array.dtype());
@@ -431,13 +432,19 @@ Array trace(const ArrayArg& x, int offset, int axis1, int axis2) {
 
 std::vector<Array> unravel_index(const ArrayArg& positions, Dims shape) {
   CallSite site(positions.where);
-  std::int64_t total = num_elements(shape);
-  Array i = clip(positions, -static_cast<int>(total), static_cast<int>(total) - 1);
-  i = where(less(i, 0), i + static_cast<int>(total), i);
-  std::vector<Array> r;
-  Dims strides = row_major_strides(shape);
-  for (int d = 0; d < shape.ssize(); ++d)
-    r.push_back(mod(floor_divide(i, static_cast<int>(strides[d])), static_cast<int>(shape[d])));
+  if (!is_integer(positions.array.dtype()))
+    refuse("unravel_index", "integers are needed", positions.array.type_string(),
+           "Convert with astype", positions.where);
+  Array rest = positions.array;
+  std::vector<Array> r(shape.size());
+  for (int d = shape.ssize() - 1; d >= 0; --d)
+    std::tie(rest, r[static_cast<std::size_t>(d)]) = divmod(rest, static_cast<int>(shape[d]));
+  // What is left over is 0 inside, -1 for those that count from the end.
+  for (int d = 0; d < shape.ssize(); ++d) {
+    Array& i = r[static_cast<std::size_t>(d)];
+    if (!is_unsigned_int(rest.dtype())) i = where(rest < -1, 0, i);
+    i = where(rest > 0, static_cast<int>(shape[d]) - 1, i);
+  }
   return r;
 }
 
@@ -445,10 +452,14 @@ Array ravel_multi_index(std::span<const Array> coordinates, Dims shape) {
   if (coordinates.size() != shape.size())
     refuse("ravel_multi_index", "one coordinate per axis",
            fmt::format("{} for {} axes", coordinates.size(), shape.size()), "Pair them", {});
-  Array r = zeros({}, DType::kI32);
+  Array r = ArrayArg(0).array;
   Dims strides = row_major_strides(shape);
-  for (std::size_t d = 0; d < shape.size(); ++d)
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (!is_integer(coordinates[d].dtype()))
+      refuse("ravel_multi_index", "integers are needed", coordinates[d].type_string(),
+             "Convert with astype", {});
     r = r + clip(coordinates[d], 0, static_cast<int>(shape[d]) - 1) * static_cast<int>(strides[d]);
+  }
   return r;
 }
 
@@ -529,6 +540,7 @@ Array cumulative_prod(const ArrayArg& x, std::optional<int> axis, bool include_i
 Array diff(const ArrayArg& x, int n, int axis) {
   CallSite site(x.where);
   Array a = x.array;
+  if (n == 0) return a;
   int ax = axis_of(axis, a.ndim(), "diff", x.where);
   if (n < 0)
     refuse("diff", "an order that is not negative", fmt::format("{}", n), "Give 0 or more",
@@ -544,7 +556,10 @@ Array diff(const ArrayArg& x, int n, int axis) {
 
 Array ediff1d(const ArrayArg& x) {
   CallSite site(x.where);
-  return diff(ravel(x));
+  Array a = ravel(x);
+  std::int64_t n = a.dim(0);
+  return cut(a, 0, std::min<std::int64_t>(1, n), n) -
+         cut(a, 0, 0, std::max<std::int64_t>(n - 1, 0));
 }
 
 Array trapezoid(const ArrayArg& y, double dx, int axis) {
@@ -552,7 +567,9 @@ Array trapezoid(const ArrayArg& y, double dx, int axis) {
   Array a = moveaxis(is_inexact(y.array.dtype()) ? y.array : y.array.astype(DType::kF32), axis, -1);
   int last = a.ndim() - 1;
   std::int64_t n = a.dim(-1);
-  if (n == 0) return sum(a, -1);
+  if (n == 0)
+    refuse("trapezoid", "at least one point along the axis", y.array.type_string(),
+           "Take another axis", y.where);
   return 0.5 * sum(dx * (cut(a, last, 1, n) + cut(a, last, 0, n - 1)), -1);
 }
 

@@ -6,6 +6,7 @@
 
 #include "xylem/base/error.h"
 #include "xylem/core/internal/flat.h"
+#include "xylem/core/lax.h"
 #include "xylem/core/numpy.h"
 #include "xylem/core/numpy/ops.h"
 #include "xylem/core/transforms.h"
@@ -22,6 +23,21 @@ using ir::Attr;
 using ir::Attrs;
 namespace ops = ir::ops;
 
+namespace {
+
+// Complex numbers are ordered by their real parts, equal ones by their imaginary parts.
+Array ordered(const char* what, const ArrayArg& x, const ArrayArg& y, const char* direction) {
+  if (!is_complex(x.array.dtype()) && !is_complex(y.array.dtype()))
+    return compare(what, x, y, direction);
+  internal::CallSite site(x.where);
+  DType t = promote_types(weak_dtype(x.array), weak_dtype(y.array), x.where).dtype;
+  Array a = x.array.astype(t), b = y.array.astype(t);
+  return where(real(a) == real(b), compare(what, imag(a), imag(b), direction),
+               compare(what, real(a), real(b), direction));
+}
+
+}  // namespace
+
 // clang-format off
 Array add(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kAdd, "add", x, y); }
 Array subtract(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kSubtract, "subtract", x, y); }
@@ -35,10 +51,10 @@ Array bitwise_or(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kOr,
 Array bitwise_xor(const ArrayArg& x, const ArrayArg& y) { return binary(ops::kXor, "bitwise_xor", x, y); }
 Array equal(const ArrayArg& x, const ArrayArg& y) { return compare("equal", x, y, "EQ"); }
 Array not_equal(const ArrayArg& x, const ArrayArg& y) { return compare("not_equal", x, y, "NE"); }
-Array less(const ArrayArg& x, const ArrayArg& y) { return compare("less", x, y, "LT"); }
-Array less_equal(const ArrayArg& x, const ArrayArg& y) { return compare("less_equal", x, y, "LE"); }
-Array greater(const ArrayArg& x, const ArrayArg& y) { return compare("greater", x, y, "GT"); }
-Array greater_equal(const ArrayArg& x, const ArrayArg& y) { return compare("greater_equal", x, y, "GE"); }
+Array less(const ArrayArg& x, const ArrayArg& y) { return ordered("less", x, y, "LT"); }
+Array less_equal(const ArrayArg& x, const ArrayArg& y) { return ordered("less_equal", x, y, "LE"); }
+Array greater(const ArrayArg& x, const ArrayArg& y) { return ordered("greater", x, y, "GT"); }
+Array greater_equal(const ArrayArg& x, const ArrayArg& y) { return ordered("greater_equal", x, y, "GE"); }
 
 Array negative(const ArrayArg& x) { return unary(ops::kNegate, x); }
 Array positive(const ArrayArg& x) { return x.array; }
@@ -300,6 +316,8 @@ Array pow(const ArrayArg& x, int n) {
 
 Array hypot(const ArrayArg& x, const ArrayArg& y) {
   SourceLoc w = x.where;
+  for (const Array& a : {x.array, y.array})
+    if (is_complex(a.dtype())) refuse("hypot", "real arrays are needed", a, "Use abs(x)", w);
   Array a = abs(x), b = abs(y);
   Array hi = maximum(at(a, w), b), lo = minimum(at(a, w), b);
   Array safe = where(at(equal(at(hi, w), 0.0), w), 1.0, hi);
@@ -311,8 +329,17 @@ Array hypot(const ArrayArg& x, const ArrayArg& y) {
 
 namespace {
 
+constexpr double kPi = 3.14159265358979323846;
+
+// x moved into [-half, half) by multiples of 2 half.
+Array wrapped(const Array& x, double half) { return mod(x + half, 2 * half) - half; }
+
 Array logaddexp_value(const Array& x, const Array& y) {
   Array hi = maximum(x, y);
+  if (is_complex(x.dtype())) {
+    Array r = hi + log1p(exp(x + y - 2.0 * hi));
+    return lax::complex(real(r), wrapped(imag(r), kPi));
+  }
   Array d = subtract(x, y);
   Array sum = add(hi, log1p(exp(negative(abs(d)))));
   // Equal infinities have an undefined difference.
@@ -358,6 +385,10 @@ Array where(const ArrayArg& condition, const ArrayArg& x, const ArrayArg& y) {
 }
 
 Array clip(const ArrayArg& x, const ArrayArg& min, const ArrayArg& max) {
+  for (const Array& a : {x.array, min.array, max.array})
+    if (is_complex(a.dtype()))
+      refuse("clip", "real arrays are needed: complex numbers have no order", a,
+             "Clip real and imag", x.where);
   return minimum(at(maximum(x, min), x.where), max);
 }
 

@@ -75,7 +75,11 @@ Array gather(const Array& x, const Array& indices, const lax::GatherDims& dims, 
   dims.write(a);
   a.set("slice_sizes", Attr(sizes));
   a.set("indices_are_sorted", Attr(sorted));
-  Array operands[2] = {x, indices};
+  // From an empty axis nothing can be read, which is all right if nothing is.
+  Dims readable = x.shape();
+  if (indices.size() == 0)
+    for (std::size_t d = 0; d < readable.size(); ++d) readable[d] = std::max(readable[d], sizes[d]);
+  Array operands[2] = {readable == x.shape() ? x : zeros(readable, x.dtype()), indices};
   return apply_one(ops::kGather, operands, std::move(a), where, x.weak_type());
 }
 

@@ -257,11 +257,24 @@ Array cho_solve(const ArrayArg& factor, bool lower, const ArrayArg& b) {
   return solve_triangular(conj(l), y, {.lower = true, .transpose = true});
 }
 
-Array outer(const ArrayArg& x, const ArrayArg& y) { return xylem::outer(x, y); }
+Array outer(const ArrayArg& x, const ArrayArg& y) {
+  for (const Array& a : {x.array, y.array})
+    if (a.ndim() != 1)
+      throw UserError(ErrorParts{"outer", "vectors are needed", a.type_string(), "Flatten them"},
+                      internal::CallSite::outermost(x.where));
+  return xylem::outer(x, y);
+}
 Array trace(const ArrayArg& x, int offset) { return xylem::trace(x, offset, -2, -1); }
 Array diagonal(const ArrayArg& x, int offset) { return xylem::diagonal(x, offset, -2, -1); }
 Array matrix_transpose(const ArrayArg& x) { return xylem::matrix_transpose(x); }
 Array vecdot(const ArrayArg& x, const ArrayArg& y, int axis) { return xylem::vecdot(x, y, axis); }
-Array cross(const ArrayArg& x, const ArrayArg& y, int axis) { return xylem::cross(x, y, axis); }
+Array cross(const ArrayArg& x, const ArrayArg& y, int axis) {
+  for (const Array& a : {x.array, y.array})
+    if (a.ndim() > 0 && axis >= -a.ndim() && axis < a.ndim() && a.dim(axis) != 3)
+      throw UserError(ErrorParts{"cross", "vectors of three", a.type_string(),
+                                 "Use xylem::cross for vectors of two"},
+                      internal::CallSite::outermost(x.where));
+  return xylem::cross(x, y, axis);
+}
 
 }  // namespace xylem::linalg

@@ -62,7 +62,7 @@ Array expand_dims(const ArrayArg& x, const AxisArg& axis) {
 Array squeeze(const ArrayArg& x, const AxisArg& axis) {
   Dims shape;
   Dims axes = axis.resolve(x.array.ndim(), "squeeze", x.where);
-  bool all = axes.ssize() == x.array.ndim();
+  bool all = axis.count() < 0;
   for (int i = 0; i < x.array.ndim(); ++i) {
     std::int64_t d = x.array.shape()[i];
     if (axes.contains(i) && d == 1) continue;
@@ -128,8 +128,12 @@ std::vector<Array> split(const ArrayArg& x, const std::vector<std::int64_t>& ind
   Dims start(x.array.shape().size(), 0), strides(x.array.shape().size(), 1);
   Dims limit = x.array.shape();
   for (std::size_t i = 0; i <= indices.size(); ++i) {
-    std::int64_t end = i < indices.size() ? std::clamp<std::int64_t>(indices[i], 0, n) : n;
-    limit[a] = std::max(end, start[a]);
+    limit[a] = i < indices.size() ? indices[i] : n;
+    if (limit[a] < start[a] || limit[a] > n)
+      throw UserError(ErrorParts{"split", fmt::format("split points that ascend from 0 to {}", n),
+                                 fmt::format("{} behind {}", limit[a], start[a]),
+                                 "Sort the points, and leave out those beyond the axis"},
+                      internal::CallSite::outermost(x.where));
     parts.push_back(internal::slice(x.array, start, limit, strides, x.where));
     start[a] = limit[a];
   }
@@ -172,6 +176,7 @@ Array tile(const ArrayArg& x, Dims reps) {
 }
 
 Array repeat(const ArrayArg& x, std::int64_t repeats, int axis) {
+  if (x.array.ndim() == 0) return repeat(ArrayArg(x.array.reshape({1}), x.where), repeats, axis);
   int a = axis_of(axis, x.array.ndim(), "repeat", x.where);
   Dims wide = x.array.shape(), dims, result = x.array.shape();
   for (int i = 0; i < x.array.ndim(); ++i) dims.push_back(i <= a ? i : i + 1);

@@ -73,15 +73,17 @@ Array average(const ArrayArg& x, std::optional<int> axis, const Array& weights, 
 Array quantile(const ArrayArg& x, const ArrayArg& q_arg, const AxisArg& axis, QuantileMethod method,
                bool keepdims) {
   CallSite site(x.where);
-  WeakDType t = to_inexact(
-      promote_types(internal::weak_dtype(x.array), internal::weak_dtype(q_arg.array), x.where));
+  WeakDType t = to_inexact(internal::weak_dtype(x.array));
   if (is_complex(t.dtype) || q_arg.array.ndim() > 1)
     throw_user_error({"quantile", "real values and a q of at most one axis",
                       fmt::format("{} and q {}", x.array.type_string(), q_arg.array.type_string()),
                       "Take the quantiles of real and imag, or reshape q"},
                      CallSite::outermost(x.where));
   Array a = internal::with_dtype(x.array, {t.dtype, false}, x.where);
-  Array q = internal::with_dtype(q_arg.array, {t.dtype, false}, x.where);
+  // Positions need the precision of q: a 16-bit float does not count far.
+  DType positions_dtype =
+      q_arg.array.weak_type() ? t.dtype : to_inexact(internal::weak_dtype(q_arg.array)).dtype;
+  Array q = q_arg.array.astype(positions_dtype);
   Dims axes = axis.resolve(a.ndim(), "quantile", x.where);
   Dims kept;
   for (int d = 0; d < a.ndim(); ++d) kept.push_back(axes.contains(d) ? 1 : a.shape()[d]);
@@ -114,6 +116,7 @@ Array quantile(const ArrayArg& x, const ArrayArg& q_arg, const AxisArg& axis, Qu
     case QuantileMethod::kMidpoint: r = (lo + hi) * 0.5; break;
     case QuantileMethod::kNearest: r = where(weight(high_weight, hi) <= 0.5, lo, hi); break;
   }
+  r = r.astype(t.dtype);
   if (!keepdims) return r;
   if (q.ndim() == 1) kept.insert(0, q.dim(0));
   return r.reshape(kept);
@@ -141,8 +144,8 @@ Array cov(const ArrayArg& x) {
     throw_user_error(
         {"cov", "a vector or a matrix of rows is needed", a.type_string(), "Reshape the array"},
         CallSite::outermost(x.where));
-  bool single = a.ndim() == 1;
-  if (single) a = expand_dims(a, 0);
+  bool single = a.ndim() < 2 || a.dim(0) == 1;
+  if (a.ndim() < 2) a = a.reshape({1, -1});
   Array centered = a - mean(a, 1, true);
   Array r = matmul(centered, conj(transpose(centered))) / static_cast<double>(a.dim(1) - 1);
   return single ? r.reshape({}) : r;
@@ -346,6 +349,10 @@ std::vector<Array> nonzero(const ArrayArg& x, std::optional<std::int64_t> size,
                            std::int64_t fill_value) {
   CallSite site(x.where);
   Array mask = ravel(logical_not(logical_not(x)));
+  if (x.array.size() == 0) {
+    Array none = zeros({size.value_or(0)}, DType::kI32);
+    return std::vector<Array>(x.array.shape().size(), none);
+  }
   if (x.array.ndim() == 0)
     throw_user_error(
         {"nonzero", "an array with an axis is needed", x.array.type_string(), "Use atleast_1d"},
@@ -369,6 +376,10 @@ Array flatnonzero(const ArrayArg& x, std::optional<std::int64_t> size, std::int6
 
 Array argwhere(const ArrayArg& x, std::optional<std::int64_t> size, std::int64_t fill_value) {
   CallSite site(x.where);
+  if (x.array.ndim() == 0) {
+    std::int64_t n = size ? *size : nonzero(ravel(x))[0].dim(0);
+    return zeros({n, 0}, DType::kI32);
+  }
   return stack(nonzero(x, size, fill_value), -1);
 }
 
@@ -440,6 +451,7 @@ Array lexsort(std::span<const Array> keys, int axis) {
   if (keys.empty())
     throw_user_error({"lexsort", "at least one key is needed", "none was given", "Pass the keys"},
                      CallSite::outermost({}));
+  if (keys[0].ndim() == 0) return zeros({}, DType::kI32);
   // Stable sorts from the least important key on.
   Array order;
   for (const Array& k : keys) {
