@@ -25,7 +25,8 @@ void add_program_commands(CLI::App& app, Command& command) {
   c->add_option("--output-dir", run->output_dir,
                 "Write result k to DIR/k.npy instead of printing it");
   c->add_option("--probe-dir", run->probe_dir, "Where interpreter.probe writes its values");
-  c->add_option("--time", run->time, "Time N runs after a warm-up")->check(CLI::PositiveNumber);
+  c->add_option("--time", run->time, "Time N runs after a warm-up")
+      ->check(CLI::Range(1, 1'000'000'000));
   c->add_flag("--split", run->split,
               "Run the pieces between '// -----' lines apart: 'ok K NAME', 'FAILED K NAME: why' or "
               "'skipped K' for each");
