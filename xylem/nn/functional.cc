@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "xylem/base/error.h"
+#include "xylem/core/lax.h"
 #include "xylem/core/literal.h"
 #include "xylem/core/special.h"
 #include "xylem/core/transforms.h"
@@ -39,56 +41,165 @@ Array leaky_relu(const ArrayArg& x, double negative_slope) {
   return where(greater_equal(x, 0), x, multiply(negative_slope, x));
 }
 
-Array softmax(const ArrayArg& x, int axis) {
-  if (x.array.size() == 0) return exp(x);
-  Array m = stop_gradient(max(x, axis, true));
-  Array e = exp(subtract(x, m));
-  return e / sum(e, axis, true);
+Array relu6(const ArrayArg& x) {
+  Array inside = logical_and(greater(x, 0), less(x, 6));
+  return where(inside, x, stop_gradient(minimum(maximum(x, 0), 6.0)));
+}
+Array swish(const ArrayArg& x) { return silu(x); }
+Array mish(const ArrayArg& x) { return multiply(x, tanh(softplus(x))); }
+Array hard_sigmoid(const ArrayArg& x) { return divide(relu6(add(x, 3.0)), 6.0); }
+Array hard_silu(const ArrayArg& x) { return multiply(x, hard_sigmoid(x)); }
+Array hard_swish(const ArrayArg& x) { return hard_silu(x); }
+Array hard_tanh(const ArrayArg& x) { return where(greater(x, 1), 1, where(less(x, -1), -1, x)); }
+Array soft_sign(const ArrayArg& x) { return divide(x, add(abs(x), 1)); }
+Array squareplus(const ArrayArg& x, const ArrayArg& b) {
+  return divide(add(x, sqrt(add(square(x), b))), 2);
+}
+Array sparse_plus(const ArrayArg& x) {
+  return where(less_equal(x, -1.0), 0.0,
+               where(greater_equal(x, 1.0), x, divide(square(add(x, 1.0)), 4)));
+}
+Array sparse_sigmoid(const ArrayArg& x) { return multiply(0.5, clip(add(x, 1.0), 0.0, 2.0)); }
+
+Array celu(const ArrayArg& x, double alpha) {
+  return add(maximum(x, 0.0), multiply(alpha, expm1(divide(minimum(x, 0.0), alpha))));
+}
+Array selu(const ArrayArg& x) { return multiply(1.0507009873554805, elu(x, 1.6732632423543772)); }
+
+Array glu(const ArrayArg& x, int axis) {
+  auto ax = static_cast<int>(AxisArg(axis).resolve(x.array.ndim(), "glu", x.where)[0]);
+  if (x.array.dim(ax) % 2 != 0)
+    throw UserError(ErrorParts{"glu", "an even number of elements along the axis",
+                               x.array.type_string(), "Split another axis, or pad it"},
+                    x.where);
+  std::vector<Array> half = split(x, 2, ax);
+  return half[0] * sigmoid(half[1]);
 }
 
-Array log_softmax(const ArrayArg& x, int axis) {
-  if (x.array.size() == 0) return exp(x);
-  Array shifted = subtract(x, stop_gradient(max(x, axis, true)));
-  return shifted - log(sum(exp(shifted), axis, true));
+namespace {
+
+// Each form is exact on its side of log 2.
+Array log1mexp_value(const Array& x) {
+  return where(less(x, std::log(2.0)), log(negative(expm1(negative(x)))),
+               log1p(negative(exp(negative(x)))));
 }
 
-Array one_hot(const ArrayArg& x, std::int64_t num_classes, DType dtype) {
-  Array classes = arange(num_classes).astype(x.array.dtype());
-  return equal(expand_dims(x, -1), classes).astype(dtype);
+Array floats(const ArrayArg& x) {
+  return is_inexact(x.array.dtype()) ? x.array : x.array.astype(DType::kF32, x.where);
 }
 
-Array dot_product_attention(const ArrayArg& query, const ArrayArg& key, const ArrayArg& value,
-                            const AttentionOptions& options) {
-  const Array &q = query.array, &k = key.array, &v = value.array;
-  if (q.ndim() != 4 || k.ndim() != 4 || v.ndim() != 4 || k.dim(2) != v.dim(2) ||
-      q.dim(3) != k.dim(3) || k.dim(1) != v.dim(1) || q.dim(2) % k.dim(2) != 0)
-    throw UserError(
-        ErrorParts{"dot_product_attention",
-                   "query [B, T, H, K], key and value [B, S, G, K] with G dividing H are needed",
-                   fmt::format("query {}, key {}, value {}", q.type_string(), k.type_string(),
-                               v.type_string()),
-                   "Reshape the heads into axis 2"},
-        query.where);
-  std::int64_t B = q.dim(0), T = q.dim(1), H = q.dim(2), K = q.dim(3), S = k.dim(1), G = k.dim(2);
-  double scale = options.scale >= 0 ? options.scale : 1.0 / std::sqrt(static_cast<double>(K));
-  Array keys = k, values = v;
-  if (G != H) {
-    keys = repeat(k, H / G, 2);
-    values = repeat(v, H / G, 2);
+}  // namespace
+
+Array log1mexp(const ArrayArg& x) {
+  using One = std::tuple<Array>;
+  auto rule = [](const One& at, const One& by) {
+    const Array& v = std::get<0>(at);
+    return std::pair{log1mexp_value(v), std::get<0>(by) / expm1(v)};
+  };
+  return custom_jvp(log1mexp_value, rule)(floats(x));
+}
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// Of the elements that take part: their maximum, or -∞.
+Array masked_max(const Array& x, const AxisArg& axis, const Array& mask) {
+  return stop_gradient(max(mask.defined() ? where(mask, x, -kInf) : x, axis, true));
+}
+
+}  // namespace
+
+Array softmax(const ArrayArg& x, const AxisArg& axis, const Array& mask) {
+  Array a = floats(x);
+  if (a.size() == 0) return a;
+  Array m = masked_max(a, axis, mask);
+  if (!mask.defined()) {
+    Array e = exp(subtract(a, m));
+    return e / sum(e, axis, true);
   }
-  DType wide = q.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
-  Array logits = einsum("bthk,bshk->bhts", {q, keys}).astype(wide) * scale;
-  double masked =
-      -0.7 * (wide == DType::kF64 ? std::numeric_limits<double>::max()
-                                  : static_cast<double>(std::numeric_limits<float>::max()));
-  if (options.is_causal) {
-    Array may = greater_equal(expand_dims(arange(T), 1), arange(S));
-    logits = where(may, logits, masked);
+  Array e = exp(subtract(where(mask, a, -kInf), m));
+  return where(mask, e / sum(where(mask, e, 0.0), axis, true), 0.0);
+}
+
+Array log_softmax(const ArrayArg& x, const AxisArg& axis, const Array& mask) {
+  Array a = floats(x);
+  if (a.size() == 0) return a;
+  Array m = masked_max(a, axis, mask);
+  if (!mask.defined()) {
+    Array shifted = subtract(a, m);
+    return shifted - log(sum(exp(shifted), axis, true));
   }
-  if (options.mask.defined()) logits = where(options.mask, logits, masked);
-  Array p = softmax(logits, -1).astype(k.dtype());
-  (void)B;
-  return einsum("bhts,bshk->bthk", {p, values}).astype(q.dtype());
+  Array shifted = subtract(where(mask, a, -kInf), m);
+  Array r = shifted - log(sum(where(mask, exp(shifted), 0.0), axis, true));
+  return where(mask, r, -kInf);
+}
+
+std::pair<Array, Array> logsumexp_with_sign(const ArrayArg& x, const LogsumexpOptions& o) {
+  Array a = floats(x);
+  if (o.mask.defined()) a = where(o.mask, a, zeros_like(a));
+  Array b = o.b;
+  if (b.defined()) {
+    a = add(a, zeros_like(b));  // their common shape and dtype
+    a = where(not_equal(b, 0), a, -kInf);
+  }
+  Array seen = o.mask.defined() ? where(o.mask, a, -kInf) : a;
+  Dims axes = o.axis.resolve(a.ndim(), "logsumexp", x.where);
+  std::vector<int> each(axes.begin(), axes.end());
+  Array m = a.size() == 0 ? zeros_like(sum(a, each, true))
+                          : max(is_complex(a.dtype()) ? real(seen) : seen, each, true);
+  m = stop_gradient(where(isfinite(m), m, zeros_like(m)));
+  Array e = exp(subtract(a, m.astype(a.dtype())));
+  if (b.defined()) e = e * b;
+  if (o.mask.defined()) e = where(o.mask, e, zeros_like(e));
+  Array total = sum(e, each, o.keepdims);
+  Array top = o.keepdims || each.empty() ? m : squeeze(m, each);
+  return {log(abs(total)) + top, sign(total)};
+}
+
+Array logsumexp(const ArrayArg& x, const LogsumexpOptions& o) {
+  if (is_complex(x.array.dtype()))
+    throw UserError(ErrorParts{"nn::logsumexp", "real operands", x.array.type_string(),
+                               "Use logsumexp_with_sign, which gives modulus and phase"},
+                    x.where);
+  auto [value, s] = logsumexp_with_sign(x, o);
+  return o.b.defined() ? where(less(s, 0), std::nan(""), value) : value;
+}
+
+Array logmeanexp(const ArrayArg& x, const AxisArg& axis, const Array& mask, bool keepdims) {
+  Array r = nn::logsumexp(x, {.axis = axis, .keepdims = keepdims, .mask = mask});
+  Array all = ones(x.array.shape(), r.dtype());
+  Array n = sum(mask.defined() ? where(mask, all, zeros_like(all)) : all, axis, keepdims);
+  return r - log(n);
+}
+
+Array standardize(const ArrayArg& x, const AxisArg& axis, const StandardizeOptions& o) {
+  Array a = floats(x);
+  auto average = [&](const Array& v) {
+    if (!o.mask.defined()) return mean(v, axis, true);
+    DType wide = dtype_bits(v.dtype()) < 32 ? DType::kF32 : v.dtype();
+    Array taken = where(o.mask, v.astype(wide), zeros({}, wide));
+    Array n = sum(broadcast_to(o.mask, v.shape()).astype(wide), axis, true);
+    return (sum(taken, axis, true) / n).astype(v.dtype());
+  };
+  Array m = o.mean.defined() ? o.mean : average(a);
+  Array v = o.variance;
+  if (!v.defined())
+    v = o.stable ? average(square(subtract(a, m))) : maximum(average(square(a)) - square(m), 0);
+  return subtract(a, m) * lax::rsqrt(v + o.epsilon);
+}
+
+Array one_hot(const ArrayArg& x, std::int64_t num_classes, DType dtype, int axis) {
+  int n = x.array.ndim() + 1;
+  if (axis < -n || axis >= n)
+    throw UserError(ErrorParts{"one_hot: axis", fmt::format("an axis in [{}, {})", -n, n),
+                               fmt::format("{}", axis), "Use -1 for the last"},
+                    x.where);
+  int at = axis < 0 ? axis + n : axis;
+  Dims shape(static_cast<std::size_t>(n), 1);
+  shape[at] = num_classes;
+  Array classes = arange(num_classes).astype(x.array.dtype()).reshape(shape);
+  return equal(expand_dims(x, at), classes).astype(dtype);
 }
 
 namespace {
