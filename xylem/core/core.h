@@ -29,6 +29,7 @@
 #include "xylem/core/random.h"
 #include "xylem/core/refs.h"
 #include "xylem/core/remat.h"
+#include "xylem/core/signal.h"
 #include "xylem/core/special.h"
 #include "xylem/core/special_gamma.h"
 #include "xylem/core/statistics.h"

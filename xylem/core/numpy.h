@@ -1,14 +1,17 @@
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "xylem/core/array.h"
 #include "xylem/core/indexing.h"
+#include "xylem/core/internal/function_ref.h"
 
 // The functions of jax.numpy that live in xylem:: itself: names, defaults, promotion and edge
 // behaviour are JAX's. Arguments promote by promotion.h and broadcast as NumPy's do; axes may be
@@ -324,6 +327,73 @@ Array partition(const ArrayArg& x, int kth, int axis = -1);
 Array argpartition(const ArrayArg& x, int kth, int axis = -1);
 Array choose(const ArrayArg& which, std::span<const Array> choices);
 
+// x with its flat elements at the indices set to the values, repeated as needed; out of range:
+// dropped, or moved (kClip, kWrap).
+Array put(const ArrayArg& x, const ArrayArg& indices, const ArrayArg& values,
+          IndexMode mode = IndexMode::kDefault);
+// x with the elements where the mask holds set to the values in order, repeated as needed.
+Array place(const ArrayArg& x, const ArrayArg& mask, const ArrayArg& values);
+// x with its diagonal (of the smallest axis) set to a value or to values, repeated as needed.
+Array fill_diagonal(const ArrayArg& x, const ArrayArg& value);
+// Vectors as axes of their own, so that x(…) of them is a rectangle.
+std::vector<Array> ix_(std::span<const Array> vectors);
+std::pair<Array, Array> tril_indices_from(const ArrayArg& x, int k = 0);
+std::pair<Array, Array> triu_indices_from(const ArrayArg& x, int k = 0);
+Array sort_complex(const ArrayArg& x);
+
+// --- other names, functions of slices ------------------------------------------------------------
+inline Array absolute(const ArrayArg& x) { return abs(x); }
+inline Array acos(const ArrayArg& x) { return arccos(x); }
+inline Array acosh(const ArrayArg& x) { return arccosh(x); }
+inline Array asin(const ArrayArg& x) { return arcsin(x); }
+inline Array asinh(const ArrayArg& x) { return arcsinh(x); }
+inline Array atan(const ArrayArg& x) { return arctan(x); }
+inline Array atanh(const ArrayArg& x) { return arctanh(x); }
+inline Array atan2(const ArrayArg& y, const ArrayArg& x) { return arctan2(y, x); }
+inline Array around(const ArrayArg& x, int decimals = 0) { return round(x, decimals); }
+inline Array degrees(const ArrayArg& x) { return rad2deg(x); }
+inline Array radians(const ArrayArg& x) { return deg2rad(x); }
+inline Array true_divide(const ArrayArg& x, const ArrayArg& y) { return divide(x, y); }
+inline Array bitwise_invert(const ArrayArg& x) { return invert(x); }
+inline Array amax(const ArrayArg& x, const AxisArg& axis = {}, bool keepdims = false) {
+  return max(x, axis, keepdims);
+}
+inline Array amin(const ArrayArg& x, const AxisArg& axis = {}, bool keepdims = false) {
+  return min(x, axis, keepdims);
+}
+std::vector<Array> dsplit(const ArrayArg& x, int sections);
+// Mantissa in [½, 1) and exponent, i32.
+std::pair<Array, Array> frexp(const ArrayArg& x);
+// To the next number away from zero.
+Array spacing(const ArrayArg& x);
+Array i0(const ArrayArg& x);
+
+namespace internal {
+using EachFunction = FunctionRef<Array(const Array&)>;
+Array apply_along_axis(EachFunction f, int axis, const ArrayArg& x);
+Array piecewise(const ArrayArg& x, std::span<const Array> conditions,
+                std::span<const EachFunction> functions);
+}  // namespace internal
+
+// f of each vector along an axis; the axes of its result stand where the axis stood.
+template <class F>
+Array apply_along_axis(F&& f, int axis, const ArrayArg& x) {
+  return internal::apply_along_axis([&f](const Array& line) { return Array(f(line)); }, axis, x);
+}
+// The function of the last condition that holds, of x; one more function stands for none of them,
+// which otherwise give 0. The result has x's dtype.
+template <class... F>
+Array piecewise(const ArrayArg& x, std::span<const Array> conditions, F&&... functions) {
+  [[maybe_unused]] auto one = [](auto& f) { return [&f](const Array& v) { return Array(f(v)); }; };
+  std::tuple held{one(functions)...};
+  return std::apply(
+      [&](auto&... f) {
+        std::array<internal::EachFunction, sizeof...(F)> all{internal::EachFunction(f)...};
+        return internal::piecewise(x, conditions, all);
+      },
+      held);
+}
+
 // --- types ---------------------------------------------------------------------------------------
 struct FloatInfo {
   double max, min, eps, epsneg, tiny, smallest_subnormal;
@@ -352,5 +422,7 @@ inline const Dims& shape(const Array& x) { return x.shape(); }
 inline int ndim(const Array& x) { return x.ndim(); }
 inline std::int64_t size(const Array& x) { return x.size(); }
 inline bool isscalar(const Array& x) { return x.ndim() == 0; }
+bool iscomplexobj(const Array& x);
+inline bool isrealobj(const Array& x) { return !iscomplexobj(x); }
 
 }  // namespace xylem

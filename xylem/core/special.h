@@ -24,7 +24,10 @@ Array polygamma(const ArrayArg& n, const ArrayArg& x);
 Array betaln(const ArrayArg& a, const ArrayArg& b);
 // Σ (q + i)^-x over i >= 0; no derivative.
 Array zeta(const ArrayArg& x, const ArrayArg& q);
-// e^-|x| I1(x).
+// Modified Bessel functions of order 0 and 1, and times e^-|x|.
+Array i0(const ArrayArg& x);
+Array i0e(const ArrayArg& x);
+Array i1(const ArrayArg& x);
 Array i1e(const ArrayArg& x);
 // Normal distribution function.
 Array ndtr(const ArrayArg& x);

@@ -38,6 +38,12 @@ Array nanmin(const ArrayArg& x, const AxisArg& axis = {}, bool keepdims = false)
 Array nanargmax(const ArrayArg& x, std::optional<int> axis = std::nullopt);
 Array nanargmin(const ArrayArg& x, std::optional<int> axis = std::nullopt);
 Array nancumsum(const ArrayArg& x, std::optional<int> axis = std::nullopt);
+Array nancumprod(const ArrayArg& x, std::optional<int> axis = std::nullopt);
+Array nanquantile(const ArrayArg& x, const ArrayArg& q, const AxisArg& axis = {},
+                  QuantileMethod method = QuantileMethod::kLinear, bool keepdims = false);
+Array nanpercentile(const ArrayArg& x, const ArrayArg& q, const AxisArg& axis = {},
+                    QuantileMethod method = QuantileMethod::kLinear, bool keepdims = false);
+Array nanmedian(const ArrayArg& x, const AxisArg& axis = {}, bool keepdims = false);
 
 // --- histograms ----------------------------------------------------------------------------------
 // How often each of 0, 1, … occurs in a vector of integers, or the sum of the weights. Negative
@@ -54,6 +60,19 @@ Histogram histogram(const ArrayArg& x, std::int64_t bins = 10,
                     const Array& weights = Array(), bool density = false);
 Histogram histogram(const ArrayArg& x, const Array& edges, const Array& weights = Array(),
                     bool density = false);
+// Counts over the bins of every column of the sample [n, d]: `bins` equal ones each, or edges.
+struct HistogramDd {
+  Array counts;
+  std::vector<Array> edges;
+};
+HistogramDd histogramdd(const ArrayArg& sample, std::int64_t bins = 10,
+                        const std::vector<std::pair<double, double>>& range = {},
+                        const Array& weights = Array(), bool density = false);
+HistogramDd histogramdd(const ArrayArg& sample, std::span<const Array> edges,
+                        const Array& weights = Array(), bool density = false);
+HistogramDd histogram2d(const ArrayArg& x, const ArrayArg& y, std::int64_t bins = 10,
+                        const std::vector<std::pair<double, double>>& range = {},
+                        const Array& weights = Array(), bool density = false);
 // The number of bins before each value; bins ascend or descend.
 Array digitize(const ArrayArg& x, const ArrayArg& bins, bool right = false);
 
@@ -80,6 +99,16 @@ Array union1d(const ArrayArg& x, const ArrayArg& y,
               std::optional<std::int64_t> size = std::nullopt);
 Array intersect1d(const ArrayArg& x, const ArrayArg& y);
 Array setdiff1d(const ArrayArg& x, const ArrayArg& y);
+Array setxor1d(const ArrayArg& x, const ArrayArg& y);
+Array unique_values(const ArrayArg& x);
+std::pair<Array, Array> unique_counts(const ArrayArg& x);
+std::pair<Array, Array> unique_inverse(const ArrayArg& x);
+// Slices of x along an axis (of the flat array) where the condition, a vector, holds. With a size:
+// filled behind, or cut.
+Array compress(const ArrayArg& condition, const ArrayArg& x, std::optional<int> axis = std::nullopt,
+               std::optional<std::int64_t> size = std::nullopt, double fill_value = 0);
+Array extract(const ArrayArg& condition, const ArrayArg& x,
+              std::optional<std::int64_t> size = std::nullopt, double fill_value = 0);
 // Order of the columns by the last key, then the one before, …
 Array lexsort(std::span<const Array> keys, int axis = -1);
 // Linear interpolation of the points (xp, fp), constant outside.
