@@ -9,6 +9,7 @@
 #include "xylem/core/lax.h"
 #include "xylem/core/numpy.h"
 #include "xylem/core/numpy/ops.h"
+#include "xylem/core/special.h"
 #include "xylem/core/transforms.h"
 #include "xylem/ir/ops/all.h"
 
@@ -358,9 +359,18 @@ Array logaddexp(const ArrayArg& x, const ArrayArg& y) {
     return internal::broadcast(internal::with_dtype(a.array, t, x.where), shape, x.where);
   };
   using Pair = std::tuple<Array, Array>;
-  auto rule = [](const Pair& primals, const Pair& tangents) {
+  // Value and shares as functions without a kink where both are equal, for higher derivatives.
+  auto by_logistic = [](const Pair& primals, const Pair& tangents) {
     const auto& [a, b] = primals;
-    Array r = logaddexp_value(a, b);
+    Array d = subtract(a, b), m = stop_gradient(maximum(a, b));
+    m = where(isfinite(m), m, 0.0);
+    return std::pair{add(m, log(add(exp(subtract(a, m)), exp(subtract(b, m))))),
+                     add(multiply(std::get<0>(tangents), special::expit(d)),
+                         multiply(std::get<1>(tangents), special::expit(negative(d))))};
+  };
+  auto rule = [by_logistic](const Pair& primals, const Pair& tangents) {
+    const auto& [a, b] = primals;
+    Array r = custom_jvp(logaddexp_value, by_logistic)(a, b);
     auto finite = [](const Array& v) {
       return where(equal(v, std::numeric_limits<double>::infinity()), 0.0, v);
     };
