@@ -53,17 +53,19 @@ class Saves(unittest.TestCase):
                 self.save(root, processes, 1, 1)
                 ended = self.save(root, processes, 2, 2, victim, kill_at)
                 committed = 1
+                # How often a process looks for the others depends on time: it may end before that call.
+                ended_before = ended[victim][0] == 0 and int(ended[victim][1].split("calls ")[1]) <= kill_at
                 for p, (status, out, errors) in enumerate(ended):
                     for line in out.splitlines():
                         if line.startswith("committed "):
                             committed = max(committed, int(line.split()[1]))
-                    if p == victim:
+                    if p == victim and not ended_before:
                         self.assertEqual(status, -9, (victim, kill_at, out, errors))
                     elif status:
                         # They end by themselves, and say who is missing or what failed.
                         self.assertEqual(status, 1, errors)
                         self.assertRegex(errors, r"process \d|step|directory|No such file", errors)
-                kills += 1
+                kills += not ended_before
                 steps = self.steps(root)
                 self.assertIn(committed, steps, (victim, kill_at, ended))
                 for step in steps:
@@ -74,4 +76,5 @@ class Saves(unittest.TestCase):
                     self.assertEqual(status, 0, errors)
                 self.assert_whole(root, last, 2)
                 self.assertFalse([p for p in root.iterdir() if "tmp" in p.name])
+        self.assertGreater(kills, 0)
         return kills
