@@ -86,7 +86,7 @@ Array argwhere(const ArrayArg& x, std::optional<std::int64_t> size = std::nullop
                std::int64_t fill_value = 0);
 // The different values in ascending order; NaNs are one. `indices`: first occurrences, `inverse`:
 // for each element of x its place among the values, `counts`: how often each occurs (0 for fill).
-// The fill is the least value if not given.
+// The fill is the least value if not given; an empty array has none.
 struct Unique {
   Array values, indices, inverse, counts;
 };

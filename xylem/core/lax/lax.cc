@@ -510,6 +510,16 @@ Array reduced(const ir::OpDef& def, const char* what, const ArrayArg& x,
                           x.where);
 }
 
+// Checked here, because a reduction over no axis makes no op that would refuse.
+Array logical(const ir::OpDef& def, const char* what, const ArrayArg& x,
+              const std::vector<int>& axes) {
+  if (!is_bool(x.array.dtype()) && !is_integer(x.array.dtype()))
+    throw UserError(ErrorParts{what, "an operand of bool or integers", x.array.type_string(),
+                               "Compare it with a number first"},
+                    x.where);
+  return reduced(def, what, x, axes);
+}
+
 }  // namespace
 
 Array reduce_sum(const ArrayArg& x, const std::vector<int>& axes) {
@@ -525,10 +535,10 @@ Array reduce_min(const ArrayArg& x, const std::vector<int>& axes) {
   return reduced(ops::kMinimum, "reduce_min", x, axes);
 }
 Array reduce_and(const ArrayArg& x, const std::vector<int>& axes) {
-  return reduced(ops::kAnd, "reduce_and", x, axes);
+  return logical(ops::kAnd, "reduce_and", x, axes);
 }
 Array reduce_or(const ArrayArg& x, const std::vector<int>& axes) {
-  return reduced(ops::kOr, "reduce_or", x, axes);
+  return logical(ops::kOr, "reduce_or", x, axes);
 }
 Array reduce_xor(const ArrayArg& x, const std::vector<int>& axes) {
   Array zero = zeros({}, x.array.dtype());

@@ -82,5 +82,17 @@ TEST(NumpyEdges, BoolsAreViewedAsBytes) {
   EXPECT_THAT(view(x, DType::kBool).astype(DType::kI32).to_vector<int>(), ElementsAre(1, 0, 0, 1));
 }
 
+TEST(NumpyEdges, TheDifferentValuesOfNothingNeedAFillForASize) {
+  Array none = zeros({0});
+  EXPECT_THAT(message([&] { unique(none, 2); }), HasSubstr("Give a fill_value"));
+  EXPECT_THAT(unique(none, 2, 7.0).to_vector<float>(), ElementsAre(7.0F, 7.0F));
+  EXPECT_EQ(unique_all(none, 2, 7.0).counts.size(), 0);
+}
+
+TEST(NumpyEdges, LogicalReductionsRefuseFloatsOverNoAxisToo) {
+  EXPECT_THAT(message([&] { lax::reduce_and(ones({2}), {}); }), HasSubstr("bool or integers"));
+  EXPECT_THAT(lax::reduce_or(ints({0, 2}), {}).to_vector<int>(), ElementsAre(0, 2));
+}
+
 }  // namespace
 }  // namespace xylem

@@ -389,10 +389,13 @@ Unique unique_all(const ArrayArg& x, std::optional<std::int64_t> size,
   Array a = ravel(x);
   std::int64_t n = a.dim(0);
   if (n == 0) {
-    if (size && *size > 0)
-      throw_user_error({"unique", "values to fill with", "an empty array and a size",
-                        "Give an array with elements"},
-                       CallSite::outermost(x.where));
+    if (size && *size > 0) {
+      if (!fill_value)
+        throw_user_error({"unique", "values to fill with", "an empty array and a size",
+                          "Give a fill_value, or an array with elements"},
+                         CallSite::outermost(x.where));
+      a = full({*size}, *fill_value, a.dtype());
+    }
     return {a, zeros({0}, DType::kI32), zeros({0}, DType::kI32), zeros({0}, DType::kI32)};
   }
   Array order = argsort(a), sorted = take(a, order, 0, IndexMode::kClip);
