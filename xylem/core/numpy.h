@@ -1,11 +1,13 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -47,6 +49,31 @@ Array full_like(const ArrayArg& x, const ArrayArg& value);
 Array arange(std::int64_t stop);
 Array arange(std::int64_t start, std::int64_t stop, std::int64_t step = 1,
              DType dtype = DType::kI32);
+// Of floats (f32, or the dtype) if one of the numbers is a float: arange(3.0), arange(0, 1, 0.25).
+namespace internal {
+Array float_range(double start, double stop, double step, std::optional<DType> dtype);
+}
+template <std::floating_point S>
+Array arange(S stop) {
+  return internal::float_range(0.0, static_cast<double>(stop), 1.0, std::nullopt);
+}
+template <class A, class B, class C = int>
+requires((std::is_floating_point_v<A> || std::is_floating_point_v<B> ||
+          std::is_floating_point_v<C>)&&std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>&&
+             std::is_arithmetic_v<C>) Array
+    arange(A start, B stop, C step = 1, std::optional<DType> dtype = std::nullopt) {
+  return internal::float_range(static_cast<double>(start), static_cast<double>(stop),
+                               static_cast<double>(step), dtype);
+}
+template <class S>
+requires std::is_arithmetic_v<S> Array arange(S stop, DType dtype) {
+  return internal::float_range(0.0, static_cast<double>(stop), 1.0, dtype);
+}
+template <class A, class B>
+requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) Array
+    arange(A start, B stop, DType dtype) {
+  return internal::float_range(static_cast<double>(start), static_cast<double>(stop), 1.0, dtype);
+}
 Array linspace(double start, double stop, std::int64_t num = 50, bool endpoint = true);
 Array logspace(double start, double stop, std::int64_t num = 50, bool endpoint = true,
                double base = 10.0);
@@ -81,6 +108,11 @@ Array mod(const ArrayArg& x, const ArrayArg& y);   // sign of the divisor
 Array fmod(const ArrayArg& x, const ArrayArg& y);  // sign of the dividend
 Array power(const ArrayArg& x, const ArrayArg& y);
 Array pow(const ArrayArg& x, int n);  // integer power by multiplication (lax.integer_pow)
+inline Array pow(const ArrayArg& x, const ArrayArg& y) { return power(x, y); }
+template <std::floating_point F>
+Array pow(const ArrayArg& x, F y) {
+  return power(x, y);
+}
 Array maximum(const ArrayArg& x, const ArrayArg& y);
 Array minimum(const ArrayArg& x, const ArrayArg& y);
 Array arctan2(const ArrayArg& y, const ArrayArg& x);
@@ -322,6 +354,8 @@ Array argsort(const ArrayArg& x, int axis = -1, bool descending = false);
 // Where each value belongs in a sorted vector: before equal ones, or behind them (right). NaN comes
 // last.
 Array searchsorted(const ArrayArg& sorted, const ArrayArg& values, bool right = false);
+// side: "left" or "right".
+Array searchsorted(const ArrayArg& sorted, const ArrayArg& values, const char* side);
 Array put_along_axis(const ArrayArg& x, const ArrayArg& indices, const ArrayArg& values, int axis);
 Array partition(const ArrayArg& x, int kth, int axis = -1);
 Array argpartition(const ArrayArg& x, int kth, int axis = -1);

@@ -43,6 +43,26 @@ Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dty
   return i;
 }
 
+Array internal::float_range(double start, double stop, double step, std::optional<DType> dtype) {
+  if (step == 0)
+    throw_user_error({"arange", "the step must not be zero", "given 0", "Give a step"});
+  const double length = std::ceil((stop - start) / step);
+  if (!(length < 0x1p31))
+    throw_user_error({"arange", "fewer than 2^31 elements",
+                      fmt::format("{} to {} by {}", start, stop, step), "Give other bounds"});
+  std::vector<double> v(length > 0 ? static_cast<std::size_t>(length) : 0);
+  const DType to = dtype.value_or(DType::kF32);
+  // NumPy, and so JAX, takes the step between the first two elements in the result's type.
+  if (to == DType::kF32) {
+    const auto first = static_cast<float>(start);
+    const float by = static_cast<float>(start + step) - first;
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = first + static_cast<float>(i) * by;
+  } else {
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = start + static_cast<double>(i) * step;
+  }
+  return Array(HostArray::from(v, {static_cast<std::int64_t>(v.size())}).astype(to));
+}
+
 Array linspace(double start, double stop, std::int64_t num, bool endpoint) {
   if (num < 0)
     throw_user_error({"linspace", "the number of points must not be negative",

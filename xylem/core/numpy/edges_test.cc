@@ -94,5 +94,35 @@ TEST(NumpyEdges, LogicalReductionsRefuseFloatsOverNoAxisToo) {
   EXPECT_THAT(lax::reduce_or(ints({0, 2}), {}).to_vector<int>(), ElementsAre(0, 2));
 }
 
+// Values of jax.numpy.arange, JAX 0.10.2.
+TEST(NumpyEdges, RangesOfFloatsAreFloats) {
+  EXPECT_EQ(arange(3.0).dtype(), DType::kF32);
+  EXPECT_THAT(arange(0.5, 4).to_vector<float>(), ElementsAre(0.5F, 1.5F, 2.5F, 3.5F));
+  EXPECT_THAT(arange(1, 2, 0.25).to_vector<float>(), ElementsAre(1.0F, 1.25F, 1.5F, 1.75F));
+  EXPECT_EQ(arange(0.0, 1.0, 0.1).to_vector<float>()[3], 0.30000001192092896F);
+  EXPECT_EQ(arange(0.0, 1.0, 0.1).to_vector<float>()[7], 0.699999988079071F);
+  EXPECT_EQ(arange(1.0, 0.0).size(), 0);
+  EXPECT_EQ(arange(5, DType::kBF16).dtype(), DType::kBF16);
+  EXPECT_EQ(arange(5).dtype(), DType::kI32);
+  EXPECT_THAT(message([] { arange(0.0, 1.0, 0.0); }), HasSubstr("Give a step"));
+  EXPECT_THAT(message([] { arange(0.0, 1e300); }), HasSubstr("fewer than 2^31"));
+}
+
+TEST(NumpyEdges, PowersByFloatsAreNotCutToIntegers) {
+  Array four = array({4.0});
+  EXPECT_FLOAT_EQ(pow(four, 2.5).item<float>(), 32.0F);
+  EXPECT_FLOAT_EQ(pow(four, 2.5F).item<float>(), 32.0F);
+  EXPECT_FLOAT_EQ(pow(four, 2).item<float>(), 16.0F);
+  EXPECT_FLOAT_EQ(pow(four, array({0.5})).item<float>(), 2.0F);
+  EXPECT_FLOAT_EQ(pow(2.0, four).item<float>(), 16.0F);
+}
+
+TEST(NumpyEdges, SidesOfSearchesAreNamed) {
+  Array sorted = ints({1, 2, 2, 3});
+  EXPECT_THAT(searchsorted(sorted, ints({2}), "left").to_vector<int>(), ElementsAre(1));
+  EXPECT_THAT(searchsorted(sorted, ints({2}), "right").to_vector<int>(), ElementsAre(3));
+  EXPECT_THAT(message([&] { searchsorted(sorted, ints({2}), "middle"); }), HasSubstr("\"left\""));
+}
+
 }  // namespace
 }  // namespace xylem

@@ -170,6 +170,15 @@ Array argsort(const ArrayArg& x, int axis, bool descending) {
 }
 
 // By bisection, one step for each bit of the length.
+Array searchsorted(const ArrayArg& sorted, const ArrayArg& values, const char* side) {
+  const std::string_view s = side ? side : "";
+  if (s != "left" && s != "right")
+    throw_user_error({"searchsorted: side", "\"left\" or \"right\"", fmt::format("\"{}\"", s),
+                      "Name one of the two"},
+                     sorted.where);
+  return searchsorted(sorted, values, s == "right");
+}
+
 Array searchsorted(const ArrayArg& sorted, const ArrayArg& values, bool right) {
   internal::CallSite site(sorted.where);
   if (sorted.array.ndim() != 1)
