@@ -399,11 +399,14 @@ def allowed(case, ours, theirs, got, want):
                 or n.startswith("fft.") and set(kinds) & {"f", "V"}   # 16-bit floats, computed in f32 here
                 or n in ("linalg.matrix_rank", "linalg.lu", "linalg.vector_norm")   # of empty matrices, batches, integers
                 or bools and n in ("kron", "partition", "argpartition")    # no product or negation of bools
+                or n == "nn.one_hot" and bools                       # classes of bools are 0 and 1 here
                 or n == "vander")                                    # n = 0 of unsigned exponents
     if n in ("partition", "argpartition") and ours == theirs == "ok":
         return same_parts(case, got, want)
     if ours == "refused" and n in ("lax.broadcast_to_rank", "lax.collapse", "fft.irfft", "fft.irfftn", "fft.irfft2"):
         return True                                                  # nonsense that JAX accepts
+    if n == "view" and complexes and ours == "refused":
+        return True                                                  # StableHLO casts the bits of complex numbers to complex ones alone
     if n in ("divide", "true_divide", "float_power") and bools:
         return True                                                  # XLA makes 0 of False / False
     if n in ("any", "all") and complexes:
@@ -581,10 +584,15 @@ PUBLIC = [
 ]
 # Those that other suites hold: their results are not unique, or they take more than arrays.
 ELSEWHERE = {
-    "": ["array"],                                                   # jax_lines_test.cc
+    # jax_lines_test.cc; edges_test.cc; the others are held by values that JAX gave (signal_test.cc)
+    "": ["array", "float_range"] + """absolute acos acosh amax amin apply_along_axis around asin asinh atan atan2 atanh bitwise_invert compress
+        degrees dsplit extract fill_diagonal frexp i0 ix_ nancumprod nanmedian nanpercentile nanquantile piecewise place put radians setxor1d
+        sort_complex spacing tril_indices_from triu_indices_from true_divide unique_counts unique_inverse unique_values""".split(),
     "lax.": ["ragged_dot_general", "index_take"],                    # lax_test.cc
-    "special.": ["nextafter"],                                       # the same as xylem::nextafter
-    "nn.": ["apply_rotary"],                                         # train_test.py
+    "special.": ["nextafter", "i0", "i0e", "i1"],                    # the same as xylem::nextafter; signal_test.cc
+    # train_test.py; functional_test.cc
+    "nn.": ["apply_rotary"] + """celu dot_product_attention_with_residual glu hard_sigmoid hard_silu hard_swish hard_tanh log1mexp logmeanexp
+        logsumexp logsumexp_with_sign mish relu6 selu soft_sign sparse_plus sparse_sigmoid squareplus standardize swish""".split(),
     "fft.": [],
     # linalg_test.cc, matrices_test.cc, linalg_export_test.py
     "linalg.": ["cho_factor", "cho_solve", "eig", "eigh", "eigvals", "expm_frechet", "hessenberg", "lu_solve", "polar", "qr_multiply",

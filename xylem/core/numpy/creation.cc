@@ -37,6 +37,9 @@ Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dty
   std::int64_t span = step > 0 ? stop - start : start - stop;
   std::int64_t stride = step > 0 ? step : -step;
   std::int64_t n = span <= 0 ? 0 : (span + stride - 1) / stride;
+  // Negative steps and starts have no unsigned form.
+  if (is_unsigned_int(dtype) && (step < 0 || start < 0))
+    return arange(start, stop, step, DType::kI64).astype(dtype);
   Array i = internal::iota(dtype, {n}, 0);
   if (step != 1) i = multiply(i, internal::constant(dtype, {}, static_cast<double>(step)));
   if (start != 0) i = add(i, internal::constant(dtype, {}, static_cast<double>(start)));

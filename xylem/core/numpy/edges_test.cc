@@ -102,6 +102,8 @@ TEST(NumpyEdges, RangesOfFloatsAreFloats) {
   EXPECT_EQ(arange(0.0, 1.0, 0.1).to_vector<float>()[3], 0.30000001192092896F);
   EXPECT_EQ(arange(0.0, 1.0, 0.1).to_vector<float>()[7], 0.699999988079071F);
   EXPECT_EQ(arange(1.0, 0.0).size(), 0);
+  EXPECT_THAT(arange(5, 0, -2, DType::kU8).astype(DType::kI32).to_vector<int>(),
+              ElementsAre(5, 3, 1));
   EXPECT_EQ(arange(5, DType::kBF16).dtype(), DType::kBF16);
   EXPECT_EQ(arange(5).dtype(), DType::kI32);
   EXPECT_THAT(message([] { arange(0.0, 1.0, 0.0); }), HasSubstr("Give a step"));
