@@ -205,7 +205,7 @@ POSITIONS = set()                  # names of functions whose integers are posit
 
 
 # In multiples of CLOSE: JAX rounds intermediate results, or computes in a narrower type.
-LOOSE = {"special.betaln": 8, "special.polygamma": 8, "nn.dot_product_attention": 1e5, "linalg.cond": 100, "linalg.inv": 30, "linalg.pinv": 30, "linalg.solve": 30,
+LOOSE = {"special.betaln": 8, "special.polygamma": 8, "nn.dot_product_attention": 1e5, "linalg.cond": 100, "linalg.lstsq": 1e6, "linalg.inv": 30, "linalg.pinv": 30, "linalg.solve": 30,
          "linalg.expm": 10, "linalg.matrix_power": 30}
 
 
